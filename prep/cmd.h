@@ -3,7 +3,7 @@
 #define PREP_CMD_H
 
 /*
- * Verbs of the program `prep` that have a file of their own. The files cmd*.c and main.c are the
+ * Verbs of `prep` that have their own file. cmd*.c and main.c are the
  * program, not the library: they may write to stdout and log.
  */
 
@@ -15,7 +15,7 @@
 struct cmd {
     const struct opts *opts;
     const struct prep_options *o;
-    const volatile sig_atomic_t *stop; /* not 0: a signal asks for the end */
+    const volatile sig_atomic_t *stop; /* not 0: a signal asked to stop */
 };
 
 /* The progress functions of library calls: `arg` is a struct progress. */
@@ -24,7 +24,7 @@ void cmd_progress(void *arg, uint64_t done, uint64_t total);
 /* Warns of options without effect; every verb calls it once, with its tokenizer or NULL. */
 void cmd_warn_unused(const struct cmd *c, struct tokenizer *tok);
 
-/* ERR_USAGE without an --output-prefix that files can be named after. */
+/* ERR_USAGE without an --output-prefix that file names can begin with. */
 int cmd_need_prefix(const struct prep_options *o, struct err *e);
 
 int cmd_import(const struct cmd *c, struct err *e);

@@ -9,7 +9,7 @@
 #include "prep/tools/inspect.h"
 #include "prep/tools/sample.h"
 
-/* Numbers of documents or samples, as `option` has them. */
+/* Parses the document or sample numbers of `option`. */
 static int inspect_parse(const struct opt_list *l, const char *option, struct number_range *ret,
                          struct err *e)
 {
@@ -115,7 +115,7 @@ int cmd_inspect(const struct cmd *c, struct err *e)
     if (!code)
         code = c->o->samples.n ? show_samples(c, tok, &out, e) : show_shard(c, tok, &out, e);
     if (!code)
-        fwrite(out.data, 1, out.len, stdout); /* main sees whether it arrived */
+        fwrite(out.data, 1, out.len, stdout); /* main checks for errors */
     buf_finish(&out);
     tok_close(tok);
     return code;

@@ -10,7 +10,7 @@
 #include "dataset/tools/merge.h"
 #include "prep/cmd.h"
 
-/* --input and what stands behind the verb. */
+/* --input and the arguments after the verb. */
 static int merge_inputs(const struct cmd *c, char ***ret, size_t *ret_n, struct err *e)
 {
     const struct opt_list *in = &c->o->merge_input;

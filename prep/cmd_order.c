@@ -37,7 +37,7 @@ int cmd_order(const struct cmd *c, struct err *e)
         q.samples[p] = o->exhaustive ? SAMPLES_ALL : q.samples[p];
     int code = c->opts->verb == PREP_INDEX ? index_run(&q, &out, e) : blend_run(&q, &out, e);
     if (!code)
-        fwrite(out.data, 1, out.len, stdout); /* main sees whether it arrived */
+        fwrite(out.data, 1, out.len, stdout); /* main checks for errors */
     buf_finish(&out);
     return code;
 }

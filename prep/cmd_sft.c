@@ -87,7 +87,7 @@ static void print_summary(const struct prep_options *o, const struct sft_report 
     log_info("%s.bin, .idx, .pack", o->output_prefix);
 }
 
-/* The tokenizers of a template: without the template of the file, and with it. */
+/* The tokenizer without its file's post-processing template, and with it. */
 struct opened {
     struct tokenizer *tok, *bare, *framed;
 };
@@ -192,7 +192,7 @@ static int print_all(const struct packed *set, const struct tokenizer *tok, bool
         buf_reset(&out);
         code = unpack_line(&u, k, &out, e);
         if (!code)
-            fwrite(out.data, 1, out.len, stdout); /* main sees whether it arrived */
+            fwrite(out.data, 1, out.len, stdout); /* main checks for errors */
         if (!code && *stop)
             code = err_set(e, ERR_FAIL, "stopped by a signal");
     }

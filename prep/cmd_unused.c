@@ -4,7 +4,7 @@
 #include "base/core/program.h"
 #include "prep/cmd.h"
 
-/* What the program knows of options without effect (opts_warn_unused): the rows ask by name. */
+/* The facts of the option rows (opts_warn_unused). */
 
 struct use {
     const struct cmd *c;

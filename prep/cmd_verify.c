@@ -62,7 +62,7 @@ static int verify_one(const struct cmd *c, const char *prefix, const struct toke
     return code;
 }
 
-/* All are looked at; the code is that of the first that is not sound. */
+/* Checks all; returns the code of the first that fails. */
 static int verify_all(const struct cmd *c, char *const *prefix, size_t n,
                       const struct tokenizer *tok, struct err *e)
 {

@@ -24,7 +24,7 @@ static void on_signal(int number)
     stop_signal = number;
 }
 
-/* The first signal asks for an orderly end, the second one kills. */
+/* The first signal asks for an orderly stop, the second one kills. */
 static void catch_signals(void)
 {
     struct sigaction a = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
@@ -33,7 +33,7 @@ static void catch_signals(void)
     sigaction(SIGHUP, &a, NULL);
 }
 
-/* Dies of the signal that asked for the end, as the shell expects (130, 143). */
+/* Dies of the signal that asked to stop, as the shell expects (130, 143). */
 static void die_of_signal(void)
 {
     if (!stop_signal)
@@ -44,10 +44,10 @@ static void die_of_signal(void)
 
 /* ---- build ---------------------------------------------------------------------------------- */
 
-/* What a build tells while it runs. */
+/* Progress output of a build. */
 struct teller {
     struct progress meter;
-    uint64_t interval, next; /* documents between two lines, 0: none; when the next one is due */
+    uint64_t interval, next; /* documents between two lines, 0: none; when the next is due */
     uint64_t documents;      /* of an earlier run */
 };
 
@@ -58,7 +58,7 @@ static void on_note(void *arg, const char *sentence)
     log_warn("%s", sentence);
 }
 
-/* Megatron-LM's line. */
+/* The line that Megatron-LM prints. */
 static void tell_documents(struct teller *t, const struct build_counts *c)
 {
     double seconds = clock_seconds() - t->meter.start;
@@ -232,7 +232,7 @@ static void print_end(const struct prep_options *o, const struct build *b, int c
         log_info("standard input or a pipe cannot be read again: the next run starts over");
 }
 
-/* Opens and runs the build, with its progress and what is printed before and after. */
+/* Opens and runs the build, with progress and summaries. */
 static int run_request(const struct prep_options *o, const struct build_request *q,
                        struct teller *teller, struct err *e)
 {
@@ -398,10 +398,7 @@ int main(int argc, char **argv)
     struct opts opts;
     struct err e = {0};
     stdio_begin(false);
-    /*
-     * large blocks go back to the system as soon as they are freed: peak memory stays what is in
-     * use
-     */
+    /* freed large blocks return to the system at once, so that peak memory is what is in use */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     int code = opts_init(&opts, &prep_table, &o, argc, argv, &e);
     if (!code)

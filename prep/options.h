@@ -36,7 +36,7 @@ struct prep_options {
     bool append_eod, prepend_bos, overwrite, allow_empty;
     int64_t log_interval;
     int on_bad_record; /* enum on_bad */
-    int64_t workers;   /* 0: one for each processor */
+    int64_t workers;   /* 0: one per processor */
     double sync_interval;
     int64_t partitions;
     const char *shard, *shard_size;
@@ -52,7 +52,7 @@ struct prep_options {
     int part; /* enum part */
     bool eod_mask_loss, reset_position_ids, reset_attention_mask;
     /* sft */
-    int sft_template, learn, packing, overlong, loss_mask; /* places in their rows' choices */
+    int sft_template, learn, packing, overlong, loss_mask; /* indices into their rows' choices */
     const char *text_key, *response_template, *instruction_template;
     int64_t sft_seq_length;
     /* merge */
@@ -68,7 +68,7 @@ struct prep_options {
     bool ignore_loss;
 };
 
-extern const struct opt prep_rows[]; /* options.c; the verbs and the whole: options_verbs.c */
+extern const struct opt prep_rows[]; /* options.c; verbs and table: options_verbs.c */
 extern const struct opt_table prep_table;
 
 #endif

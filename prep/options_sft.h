@@ -2,7 +2,7 @@
 #ifndef PREP_OPTIONS_SFT_H
 #define PREP_OPTIONS_SFT_H
 
-/* Rows of prep's table that are for `sft` and `unpack` alone; S_ is struct prep_options. */
+/* Rows of prep's table for `sft` and `unpack` only; S_ is struct prep_options. */
 
 #include <stddef.h>
 

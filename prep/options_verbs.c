@@ -84,7 +84,7 @@ static const struct opt_verb verbs[] = {
     {.name = NULL},
 };
 
-/* What users of other tools write (struct opt_synonym). */
+/* Names from other tools (struct opt_synonym). */
 static const struct opt_synonym synonyms[] = {
     {"vocab", "tokenizer", NULL},
     {"model", "tokenizer", NULL},

@@ -11,10 +11,10 @@
 #include "prep/build/state.h"
 #include "prep/encode/pipeline.h"
 
-/* Bytes of blocks in flight, for each worker and besides. */
+/* Bytes of blocks in flight: per worker, and at least. */
 enum { BUDGET = 2 << 20, BUDGET_LEAST = 32 << 20 };
 
-/* ---- what was asked ------------------------------------------------------------------------- */
+/* ---- the request ------------------------------------------------------------------------- */
 
 static int check_keys(const struct build_request *q, struct err *e)
 {
@@ -29,10 +29,7 @@ static int check_keys(const struct build_request *q, struct err *e)
     return 0;
 }
 
-/*
- * The framed stream brings its own vocabulary; a tokenizer that is named beside it must be the
- * same.
- */
+/* The framed stream has its own vocabulary; a tokenizer given as well must be the same. */
 static int check_framed(struct build *b, struct err *e)
 {
     const struct docstream_header *h = &b->source.docs.header;
@@ -57,7 +54,7 @@ static int check_framed(struct build *b, struct err *e)
     return 0;
 }
 
-/* Each data set has up to four files open at the end. */
+/* Each dataset has up to four files open at the end. */
 static int check_files(const struct build *b, struct err *e)
 {
     struct rlimit r;
@@ -119,7 +116,7 @@ static int make_plan(struct build *b, struct err *e)
     return 0;
 }
 
-/* The partitions of all keys, or the wholes. */
+/* The partitions of all keys, or their whole datasets. */
 static void add_outputs(struct build *b, bool parts, size_t p)
 {
     const struct build_request *q = b->q;
@@ -246,7 +243,8 @@ void build_close(struct build *b)
     free(b);
 }
 
-/* ---- the line ------------------------------------------------------------------------------- */
+/* ---- the pipeline -------------------------------------------------------------------------------
+ */
 
 static int tick(void *arg)
 {
@@ -309,7 +307,7 @@ static int run_line(struct build *b, struct err *e)
     return code;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- running ------------------------------------------------------------------------------ */
 
 static void note_empty(struct build *b)
 {
@@ -323,7 +321,7 @@ static void note_empty(struct build *b)
     }
 }
 
-/* A share of the inputs may well be without documents; all of them may not. */
+/* A share of the inputs may have no documents; all of them together must. */
 static int check_empty(const struct build *b, struct err *e)
 {
     const struct build_counts *c = &b->counts;

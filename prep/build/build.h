@@ -5,9 +5,9 @@
 /*
  * `prep build`: documents in, token shards out; one shard PREFIX_KEY_LEVEL for each key of the
  * records. The bytes depend on the inputs and the tokenizer, not on the number of workers.
- * Nothing stands under a final name before all of it is there.
+ * No file has its final name before all are complete.
  *
- * Memory: a fixed number of blocks whatever the size of the input, plus what the tokenizer needs.
+ * Memory: a fixed number of blocks for any input size, plus what the tokenizer needs.
  */
 
 #include <signal.h>
@@ -23,10 +23,10 @@
 struct build_counts {
     uint64_t documents, tokens;
     uint64_t bad;      /* records skipped or quarantined */
-    uint64_t filtered; /* left out for their length */
+    uint64_t filtered; /* dropped for their length */
     uint64_t read;     /* bytes of the inputs */
-    uint64_t specials; /* strings of special tokens taken as text */
-    uint64_t eods;     /* end-of-document ids that the documents themselves bring */
+    uint64_t specials; /* strings of special tokens treated as text */
+    uint64_t eods;     /* end-of-document ids inside the documents */
 };
 
 struct build_request {
@@ -39,26 +39,26 @@ struct build_request {
     const char *level;               /* ends the names: "document" or "sentence" */
     const struct sentences *split;   /* NULL: each document is one sequence */
     const struct tokenizer *tok;     /* NULL only with `form.pretokenized` */
-    const char *specials;            /* the choice as the user spells it, for the manifest */
+    const char *specials;            /* as the user spells it, for the manifest */
     const struct tok_choice *choice; /* of the tokenizer, likewise (tok_flags_choices) */
     size_t nchoices;
-    int64_t vocab_size;     /* with `form.pretokenized` and without a tokenizer: ids are below it */
+    int64_t vocab_size;     /* with `form.pretokenized` and no tokenizer: ids must be below it */
     enum shard_dtype dtype; /* 0: by the size of the vocabulary */
     bool append_eod, prepend_bos, overwrite;
-    bool allow_empty;        /* no document at all is not an error */
+    bool allow_empty;        /* no documents is not an error */
     unsigned shard, nshards; /* nshards > 0: only this share of the inputs (source_share) */
     int partitions;          /* 0, 1: none */
-    bool sequential;         /* runs of documents, not every so manieth */
+    bool sequential;         /* partitions are runs of documents instead of every P-th */
     struct filter filter;
-    uint64_t shard_size; /* bytes of tokens of a piece; 0: one piece */
+    uint64_t shard_size; /* bytes of tokens per piece; 0: one piece */
     enum on_bad on_bad;
     int workers;          /* >= 1 */
-    double sync_interval; /* seconds after which what was done is made safe; 0: behind each block */
+    double sync_interval; /* seconds between journal entries; 0: after each block */
 
-    const volatile sig_atomic_t *stop; /* not 0: stop as soon as may be, ERR_FAIL */
+    const volatile sig_atomic_t *stop; /* not 0: stop soon, ERR_FAIL */
     /* On the caller's thread, several times a second. */
     void (*progress)(void *arg, const struct build_counts *c);
-    /* A whole sentence about a record that was left out; the first BUILD_NOTES of them. */
+    /* A sentence about a skipped record; only the first BUILD_NOTES. */
     void (*note)(void *arg, const char *sentence);
     void *arg;
 };
@@ -68,47 +68,47 @@ enum { BUILD_NOTES = 10, BUILD_PIECES = 100000 /* of --shard-size, at most */ };
 struct build;
 
 /*
- * Opens the inputs and judges what was asked: ERR_USAGE for outputs that are there already and do
- * not come from the same inputs, options and tokenizer, for what an interrupted run of other work
- * left, for an end of document that is wanted and not known, for a framed stream of another
- * tokenizer. Nothing is written. The request and what it points to must live until build_close.
+ * Opens the inputs and checks the request: ERR_USAGE for existing outputs of other inputs, options
+ * or tokenizer, for the remains of an interrupted run of other work, for an unknown end of document
+ * that is needed, for a framed stream of another tokenizer. Writes nothing. The request and what it
+ * points to must live until build_close.
  */
 int build_open(const struct build_request *q, struct build **ret, struct err *e);
 
 /*
- * What build_open found: nothing, an interrupted run of the same work (whose counts are
- * build_counts), one that had only the names to give, or outputs of the same work. Then build_run
- * goes on there; for the last it reads the inputs to see that they are the same, which is ERR_USAGE
- * if they are not, and writes nothing.
+ * What build_open found: nothing, an interrupted run of the same work (its counts are
+ * build_counts), one that had only the renames left, or outputs of the same work. build_run
+ * continues from there; for existing outputs it only reads the inputs, ERR_USAGE if they differ,
+ * and writes nothing.
  */
 enum build_state { BUILD_FRESH, BUILD_RESUMES, BUILD_FINISHED, BUILD_THERE };
 enum build_state build_found(const struct build *b);
 
-/* After a build_run that failed: the same request goes on where it stopped. */
+/* After a build_run that failed: whether the same request can resume. */
 bool build_kept(const struct build *b);
-bool build_has_pipe(const struct build *b); /* so that it can never be kept */
+bool build_has_pipe(const struct build *b); /* so it cannot resume */
 
 /*
- * What build_open found out: the end of document (-1 if none is appended) and its string (may be
- * NULL), all inputs' bytes (0: not known).
+ * Found by build_open: the end of document (-1 if none is appended) and its string (may be NULL);
+ * the size of all inputs in bytes (0 if unknown).
  */
 int64_t build_eod(const struct build *b, const char **ret_piece);
 uint64_t build_input_bytes(const struct build *b);
 
 /* ERR_DATA for a bad record (file, line, reason) and for inputs without any document, ERR_IO for
- * what cannot be read or written. */
+ * failed reads and writes. */
 int build_run(struct build *b, struct err *e);
 
 const struct build_counts *build_counts(const struct build *b);
 
 /*
- * PREFIX_KEY_document; with partitions also those, PREFIX_I_KEY_document; with a shard_size the
- * pieces instead, PREFIX_KEY_document_00000 and so on, known when the build is done. They live as
- * long as the build.
+ * PREFIX_KEY_document; with partitions also PREFIX_I_KEY_document; with a shard_size the pieces
+ * instead, PREFIX_KEY_document_00000 and so on, known when the build is done. Valid until
+ * build_close.
  */
 size_t build_outputs(const struct build *b);
 const char *build_output(const struct build *b, size_t i);
-const char *build_bad_path(const struct build *b); /* the side file of bad records */
+const char *build_bad_path(const struct build *b); /* the file of bad records */
 
 void build_close(struct build *b);
 

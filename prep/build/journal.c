@@ -18,7 +18,7 @@ enum { FORMAT = 1, JOURNAL_MAX = 1 << 30 };
 
 /* ---- the lock ------------------------------------------------------------------------------- */
 
-/* -1 without an error: a process that ended meanwhile removed the folder. */
+/* -1 without an error: a process that just ended removed the folder. */
 static int lock_once(const char *folder, const char *path, struct err *e, int *ret_code)
 {
     *ret_code = 0;
@@ -49,7 +49,7 @@ int build_journal_lock(const char *folder, const char *prefix, int *ret_lock, st
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* The members of `counts`, one behind the other. */
+/* The members of `counts`, in order. */
 static const struct {
     const char *name;
     size_t at;

@@ -3,10 +3,9 @@
 #define PREP_BUILD_JOURNAL_H
 
 /*
- * What an interrupted `prep build` left: the folder DIR/.NAME.build for the prefix DIR/NAME. In it
- * lie the shards being written, and `journal.json`, which says of what work they are and where it
- * stood when all before that was on the disk. A process that holds the folder locks it; a dead
- * one's is free.
+ * State of an interrupted `prep build`: the folder DIR/.NAME.build for the prefix DIR/NAME. It has
+ * the shards being written, and `journal.json`, which describes the work and the position up to
+ * which everything is on disk. The process that uses the folder locks it; a dead one's is free.
  */
 
 #include <stdbool.h>
@@ -20,15 +19,15 @@
 #include "prep/build/build.h"
 
 struct build_journal {
-    bool finished;        /* all shards are whole, and get their names */
-    struct manifest work; /* what is made: tokenizer, options, inputs and what was taken of them */
+    bool finished;        /* all shards are complete; only the renames remain */
+    struct manifest work; /* tokenizer, options, inputs and what was read of them */
     const int64_t *mtime; /* of the inputs, ns; work.ninputs of them */
-    size_t input;         /* the next block lies in this input, */
-    uint64_t end;         /* there (source_seek), */
-    uint64_t line;        /* behind so many records of it */
+    size_t input;         /* the next block is in this input, */
+    uint64_t end;         /* at this place (source_seek), */
+    uint64_t line;        /* after this many records of it */
     uint64_t records;     /* of all inputs before the block */
     struct build_counts counts;
-    uint64_t notes;     /* bad records told */
+    uint64_t notes;     /* bad records reported */
     uint64_t bad_bytes; /* of the side file of bad records */
     const struct shard_mark *shard;
     size_t nshards;
@@ -38,11 +37,10 @@ struct build_journal {
     struct arena arena; /* of one that was read */
 };
 
-/* Makes the folder if it is missing. ERR_USAGE if a living process has it. *ret_lock: a descriptor.
- */
+/* Creates the folder if missing. ERR_USAGE if a living process uses it. *ret_lock: a descriptor. */
 int build_journal_lock(const char *folder, const char *prefix, int *ret_lock, struct err *e);
 
-/* It is on the disk, or the one before still is. */
+/* Atomic: afterwards this journal or the previous one is on disk. */
 int build_journal_write(const char *folder, const struct build_journal *j, struct err *e);
 
 /* *ret_found false if there is none. */

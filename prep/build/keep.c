@@ -14,7 +14,8 @@
 #include "dataset/shard/commit.h"
 #include "prep/build/state.h"
 
-/* ---- what the work is ----------------------------------------------------------------------- */
+/* ---- description of the work
+ * ----------------------------------------------------------------------- */
 
 static void add_option(struct build *b, size_t *n, const char *name, const char *value)
 {
@@ -76,7 +77,7 @@ struct manifest build_describe(struct build *b, bool keys)
     const struct build_request *q = b->q;
     const struct tok_info *info = q->tok ? tok_info(q->tok) : NULL;
     const struct docstream_header *h = &b->source.docs.header; /* all zero where there is none */
-    /* what lies behind is being read while the line runs */
+    /* later inputs are being read while the pipeline runs */
     for (size_t i = 0; i < (b->running ? b->at : b->source.ninputs); i++)
         memcpy(b->input[i].xxh, b->source.input[i].xxh, XXH_TEXT);
     struct manifest m = {.weft_version = WEFT_VERSION,
@@ -102,7 +103,7 @@ struct manifest build_describe(struct build *b, bool keys)
     return m;
 }
 
-/* Sizes, and when the inputs were changed last (0 for standard input). */
+/* Sizes and modification times of the inputs (0 for standard input). */
 static int stat_inputs(struct build *b, struct err *e)
 {
     for (size_t i = 0; i < b->source.ninputs; i++) {
@@ -124,7 +125,7 @@ static int stat_inputs(struct build *b, struct err *e)
     return 0;
 }
 
-/* ---- what is there -------------------------------------------------------------------------- */
+/* ---- what exists -------------------------------------------------------------------------- */
 
 static const char *const suffix[] = {".bin", ".idx", ".manifest.json", NULL};
 
@@ -139,19 +140,19 @@ static bool all_exist(const char *prefix)
     return all;
 }
 
-/* Whether all files of all outputs are there. */
+/* Whether all files of all outputs exist. */
 static int all_there(const struct build *b, bool *ret, struct err *e)
 {
     int code = 0;
     *ret = true;
     for (size_t i = b->first; i < b->noutputs && !code; i++) {
-        code = commit_finish(b->output[i].prefix, e); /* what was all but written is there, too */
+        code = commit_finish(b->output[i].prefix, e); /* an unfinished commit counts as written */
         *ret = !code && *ret && all_exist(b->output[i].prefix);
     }
     return code;
 }
 
-/* The rule for outputs; --overwrite or what an interrupted run left permits what exists. */
+/* Applies the rule for outputs; --overwrite or an interrupted run permits existing ones. */
 static int check_outputs(const struct build *b, bool permit, struct err *e)
 {
     size_t n = b->source.ninputs;
@@ -169,7 +170,7 @@ static int check_outputs(const struct build *b, bool permit, struct err *e)
     return code;
 }
 
-/* A whole output: its manifest is read, and its files are as large as that says. */
+/* Checks an existing output: its manifest, and the sizes of its files. */
 static int check_output(const struct build_output *o, const struct manifest *now, struct err *e)
 {
     struct manifest was;
@@ -250,7 +251,7 @@ static int begin_anew(struct build *b, struct err *e)
     return build_journal_lock(b->folder, b->prefix, &b->lock, e);
 }
 
-/* The journal of an interrupted run: whether it is of this work. */
+/* Whether there is a journal of an interrupted run, and of this work. */
 static int look_at_journal(struct build *b, struct err *e)
 {
     bool found;
@@ -299,9 +300,9 @@ int build_look(struct build *b, struct err *e)
     return code ? code : check_outputs(b, true, e);
 }
 
-/* ---- beginning, or going on ----------------------------------------------------------------- */
+/* ---- starting or resuming ----------------------------------------------------------------- */
 
-/* Where the interrupted run stood, as far as it is not in files. */
+/* Restores the position of the interrupted run. */
 static void go_on(struct build *b)
 {
     const struct build_journal *j = &b->left;
@@ -361,7 +362,7 @@ int build_begin(struct build *b, struct err *e)
         return code;
     code = open_writers(b, e);
     if ((code == ERR_INTEGRITY || code == ERR_DATA) && b->state == BUILD_RESUMES) {
-        /* what was left is not what was written: a disk that lost power, or a hand */
+        /* the files are not what was written: power loss, or someone changed them */
         if (b->q->note)
             b->q->note(b->q->arg, e->msg);
         leave_writers(b);
@@ -377,7 +378,8 @@ int build_begin(struct build *b, struct err *e)
     return code;
 }
 
-/* ---- marks ---------------------------------------------------------------------------------- */
+/* ---- journal entries
+ * ---------------------------------------------------------------------------------- */
 
 int build_mark(struct build *b, bool finished, struct err *e)
 {
@@ -419,7 +421,7 @@ int build_mark_in_time(struct build *b, struct err *e)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* A bad.jsonl of an earlier run would speak of other data. */
+/* A bad.jsonl of an earlier run is about other data. */
 static int finish_bad(struct build *b, struct err *e)
 {
     if (b->bad.path)
@@ -430,13 +432,13 @@ static int finish_bad(struct build *b, struct err *e)
     return 0;
 }
 
-/* The digest of others would take more reading than the work. */
+/* Hashing the others would take more reading than the work itself. */
 static bool read_whole(const struct source_input *in)
 {
     return !in->absent && !in->part;
 }
 
-/* The digests of inputs that were not read through to their end by way of zin. */
+/* Digests of inputs that zin did not read to their end. */
 static int hash_inputs(struct build *b, struct err *e)
 {
     int code = 0;
@@ -446,7 +448,7 @@ static int hash_inputs(struct build *b, struct err *e)
     return code;
 }
 
-/* A whole out of its partitions, one behind the other. */
+/* Concatenates the partitions into the whole dataset. */
 static int keep_join(struct build *b, size_t i, struct err *e)
 {
     int code = 0;
@@ -458,7 +460,7 @@ static int keep_join(struct build *b, size_t i, struct err *e)
     return code;
 }
 
-/* What is not a stream is copied from the streams, partitions out of a whole in runs of equal
+/* Copies outputs that are not streams from the streams; partitions of a whole are runs of equal
  * length. */
 static int derive(struct build *b, struct err *e)
 {

@@ -10,7 +10,7 @@ enum { PIECE = 256 << 10 };
 
 /* ---- bad records ---------------------------------------------------------------------------- */
 
-/* Where a bad record stands, before its reason. */
+/* Formats the place of a bad record and its reason. */
 static void bad_place(const struct build *b, const struct item *it, const struct bad *bad,
                       struct err *ret)
 {
@@ -42,7 +42,7 @@ static int quarantine(struct build *b, const struct item *it, const struct bad *
     return code ? code : outfile_write(&b->bad, "\n", 1, e);
 }
 
-/* The first line is not JSON at all: perhaps the file is plain text. */
+/* The first line is not JSON: perhaps the file is plain text. */
 static bool like_text(const struct build *b, const struct item *it, const struct bad *bad)
 {
     const char *p = it->text.data + bad->at, *end = p + bad->n;
@@ -83,13 +83,13 @@ static int take_bad(struct build *b, const struct item *it, struct err *e)
 
 /* ---- tokens --------------------------------------------------------------------------------- */
 
-/* The writer of a record, by its number among all. */
+/* The writer of a record, by its number among all records. */
 static struct shard_writer *writer_of(struct build *b, size_t k, uint64_t record)
 {
     return &b->writer[k * b->parts + record % b->parts];
 }
 
-/* The documents of a column, one behind the other; zeroed but for what is `of` it. */
+/* Walks the documents of a column in order; zeroed except for the column. */
 struct walk {
     struct build *of;
     const struct item *it;
@@ -105,7 +105,7 @@ static bool next_document(struct walk *x, struct shard_writer **ret, uint32_t *r
     if (x->at == col->length.len)
         return false;
     for (; x->bad < item_bads(x->it) && item_bad(x->it, x->bad)->line == x->line; x->bad++)
-        x->line++; /* it has no document */
+        x->line++; /* this line has no document */
     *ret = writer_of(x->of, x->k, x->record + x->line++);
     memcpy(ret_n, col->length.data + x->at, sizeof(*ret_n));
     x->at += sizeof(*ret_n);
@@ -118,7 +118,7 @@ static const struct shard_run *runs_of(const struct column *col, size_t *ret_n)
     return (const struct shard_run *)(const void *)col->run.data;
 }
 
-/* A sequence of n ids, of those from *id on, which is moved on. */
+/* A sequence of n ids from *id on, which is advanced. */
 static int put_ids_sequence(struct shard_writer *w, bool refused, const int32_t **id, uint32_t n,
                             struct err *e)
 {
@@ -127,7 +127,7 @@ static int put_ids_sequence(struct shard_writer *w, bool refused, const int32_t 
     return code ? code : shard_writer_sequence(w, n, e);
 }
 
-/* The lengths of a column whose documents may have several sequences, or several writers. */
+/* The lengths of a column whose documents have several sequences or several writers. */
 static int put_documents(struct build *b, size_t k, const struct item *it, struct err *e)
 {
     const struct column *col = &it->column[k];
@@ -168,7 +168,7 @@ static int put_column(struct build *b, size_t k, const struct item *it, struct e
     return code ? code : shard_runs_take(run, n, e);
 }
 
-/* n tokens of a long record, and the lengths of its sequences (NULL: it is one). */
+/* n tokens of a long record, and the lengths of its sequences (NULL: one). */
 static int put_text_piece(struct shard_writer *w, const char *p, size_t n,
                           const struct spill *lengths, uint64_t *at, uint32_t *left, struct err *e)
 {
@@ -224,10 +224,10 @@ static int put_document(struct build *b, size_t k, const struct item *it, struct
 
 /* ---- an item -------------------------------------------------------------------------------- */
 
-/* The build stands behind the item now. */
+/* Advances the position of the build past the item. */
 static void pass(struct build *b, struct item *it)
 {
-    longrec_destroy(it->large); /* its files need not wait for the item's next turn */
+    longrec_destroy(it->large); /* close its files now, not when the item is reused */
     it->large = NULL;
     b->end = it->end;
     b->line += it->lines;
@@ -239,7 +239,7 @@ static void pass(struct build *b, struct item *it)
     b->counts.read = it->consumed;
 }
 
-/* Where the tokens go. */
+/* Reserves places for the tokens. */
 static void put_place(struct build *b, size_t k, struct item *it)
 {
     struct column *col = &it->column[k];
@@ -261,7 +261,7 @@ bool build_follow(void *arg, void *item)
     for (size_t k = 0; k < b->q->nkeys && !it->code && it->kind != ITEM_LONG; k++)
         put_place(b, k, it);
     b->placed += it->lines;
-    return it->kind == ITEM_LONG; /* its tokens come out of files, with places of their own */
+    return it->kind == ITEM_LONG; /* its tokens come from files and reserve places themselves */
 }
 
 void build_store(void *arg, void *item)

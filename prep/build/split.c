@@ -56,7 +56,7 @@ void build_find_pieces(struct build *b)
         struct manifest m;
         struct err ignored;
         bool found;
-        n[k] = 1; /* what is wrong with the first is found when it is looked at as an output */
+        n[k] = 1; /* errors in the first are found when it is checked as an output */
         if (!manifest_read(first, &m, &found, &ignored)) {
             if (found && m.pieces && m.pieces <= BUILD_PIECES)
                 n[k] = m.pieces;
@@ -68,9 +68,10 @@ void build_find_pieces(struct build *b)
     free(n);
 }
 
-/* ---- cutting -------------------------------------------------------------------------------- */
+/* ---- splitting --------------------------------------------------------------------------------
+ */
 
-/* How many pieces a stream makes. */
+/* The number of pieces of a stream. */
 static int split_count(const struct build *b, size_t k, uint64_t *ret, struct err *e)
 {
     const struct shard_writer *w = &b->writer[k];
@@ -86,11 +87,11 @@ static int split_count(const struct build *b, size_t k, uint64_t *ret, struct er
         return err_set(e, ERR_USAGE,
                        "--shard-size: %s would have more than %d pieces of %" PRIu64 " bytes",
                        b->output[k].prefix, BUILD_PIECES, b->q->shard_size);
-    *ret += !*ret; /* an empty one */
+    *ret += !*ret; /* an empty stream is one piece */
     return code;
 }
 
-/* Writes one piece, from `at` on. All is closed then: there may be more of them than open files. */
+/* Writes one piece from `at` on, and closes it: there may be more pieces than open files. */
 static int write_piece(struct build *b, const struct build_output *o, struct shard_cursor *at,
                        struct manifest *m, struct err *e)
 {
@@ -136,7 +137,7 @@ int build_split(struct build *b, struct manifest *m, struct err *e)
     return code;
 }
 
-/* ---- what an earlier run left --------------------------------------------------------------- */
+/* ---- remains of an earlier run --------------------------------------------------------------- */
 
 int build_remove_stale(const struct build *b, struct err *e)
 {

@@ -3,9 +3,9 @@
 #define PREP_ENCODE_ENCODER_H
 
 /*
- * The worker's part: a block of records becomes tokens. Records are parsed (base/format/jsonl),
- * their texts encoded (tok), ids checked, the end of document appended to those that are not empty.
- * A record enters all columns or none.
+ * A worker's part: a block of records becomes tokens. Records are parsed (base/format/jsonl), their
+ * texts encoded (tok), ids checked, the end of document appended to documents that are not empty. A
+ * record goes into all columns or none.
  *
  * The plan is shared and immutable; an encoder belongs to one thread.
  */
@@ -25,20 +25,21 @@
 enum on_bad { BAD_FAIL, BAD_SKIP, BAD_QUARANTINE };
 
 struct encode_plan {
-    const struct tokenizer *tok;   /* NULL: the records bring ids */
-    bool ids;                      /* the values are arrays of ids, not texts */
-    const struct sentences *split; /* each text is split, and each sentence encoded on its own */
-    struct text_form text;         /* of documents of plain text */
-    const char *const *key;        /* of JSONL; one column each */
+    const struct tokenizer *tok; /* NULL: the records have ids */
+    bool ids;                    /* the values are arrays of ids, not texts */
+    const struct sentences
+        *split;             /* texts are split into sentences, which are encoded separately */
+    struct text_form text;  /* of documents of plain text */
+    const char *const *key; /* of JSONL; one column each */
     size_t nkeys;
     int64_t vocab_size;
     enum shard_dtype dtype;
-    bool prepend_bos; /* puts `bos` before each document that is not empty nor begins with it */
+    bool prepend_bos; /* puts `bos` before each non-empty document that does not begin with it */
     int32_t bos;
-    int32_t eod;       /* appended to each document that is not empty; -1: none */
+    int32_t eod;       /* appended to each non-empty document; -1: none */
     int32_t known_eod; /* what ends a document, appended or not; -1: none */
     struct filter filter;
-    enum on_bad on_bad; /* under BAD_FAIL the rest behind a bad record is left out */
+    enum on_bad on_bad; /* BAD_FAIL: what follows a bad record is skipped */
 };
 
 struct encoder;
@@ -47,10 +48,9 @@ struct encoder *encoder_create(const struct encode_plan *p);
 void encoder_destroy(struct encoder *c);
 
 /*
- * Fills the item's lower part. What is wrong is in it->code or it->bad. it->specials: strings of
- * special tokens that were met inside texts and taken as text; it->added: known_eod among what was
- * put round the documents taken; it->eods: those inside the documents of a long record, all others
- * being counted when they are stored.
+ * Fills the item's outputs. Errors are in it->code or it->bad. it->specials: strings of special
+ * tokens met in texts and encoded as text; it->added: known_eod ids added around documents;
+ * it->eods: those inside the documents of a long record (of others they are counted when stored).
  */
 void encoder_run(struct encoder *c, struct item *it);
 

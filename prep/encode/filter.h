@@ -2,18 +2,17 @@
 #ifndef PREP_ENCODE_FILTER_H
 #define PREP_ENCODE_FILTER_H
 
-/* Records left out by the length of their texts: any text outside of the limits leaves out all of
- * its record. */
+/* Filters records by the length of their texts: any text out of bounds drops the whole record. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct filter {
-    uint64_t min_bytes, max_bytes;   /* of a text; a maximum of 0 is none */
-    uint64_t min_tokens, max_tokens; /* without those round it: beginning and end of document */
+    uint64_t min_bytes, max_bytes;   /* of a text; maximum 0: unlimited */
+    uint64_t min_tokens, max_tokens; /* not counting beginning and end of document */
 };
 
-/* What a function that takes a record returns when it is left out; no code of base/core/err.h. */
+/* Returned for a dropped record; not a code of base/core/err.h. */
 enum { FILTERED = -1 };
 
 static inline bool filter_bytes(const struct filter *f, uint64_t n)

@@ -12,37 +12,37 @@
 
 enum { TICK_NS = 100 * 1000 * 1000 };
 
-/* Each is what an item waits for, or who has it in hand. */
+/* What an item waits for, or is in. */
 enum stage { WORK, FOLLOW, STORE, STORING, DRAIN };
 
 struct place {
     void *item;
     uint64_t size;
-    int worker; /* who worked on it */
+    int worker; /* the worker that worked on it */
     enum stage stage;
 };
 
 /*
- * The items in flight form a ring; three counters only ever grow, each the number of items that
- * are through with a step. Items between followed and filled are worked on, or wait to be followed;
- * those between drained and followed are stored, or wait for that or for drain.
+ * The items in flight form a ring; three counters only grow, each the number of items that are done
+ * with a step. Items between followed and filled are in work, or wait for follow; those between
+ * drained and followed are being stored, or wait for store or drain.
  */
 struct line {
     const struct pipeline *p;
     pthread_mutex_t lock;
-    pthread_cond_t change; /* there is something to do for one more worker, or all is over */
+    pthread_cond_t change; /* one more worker has something to do, or all is over */
     pthread_cond_t over;   /* for the caller */
     uint64_t filled, followed, drained;
-    bool filling, following, draining; /* somebody has the step in hand */
-    bool alone;                        /* the last one followed wants to be drained first */
-    int waiting;                       /* workers */
-    uint64_t bytes;                    /* in flight */
+    bool filling, following, draining; /* a thread is in this step */
+    bool alone;     /* the last followed item must be drained before the next follow */
+    int waiting;    /* workers */
+    uint64_t bytes; /* in flight */
     struct place *ring;
     void **free; /* a stack of nfree: the last one drained is still in caches */
     size_t nfree;
-    bool ended; /* nothing more is to be filled */
+    bool ended; /* nothing more to fill */
     bool stopped;
-    int code; /* why */
+    int code; /* the reason to stop */
 };
 
 struct worker {
@@ -51,15 +51,15 @@ struct worker {
     pthread_t thread;
 };
 
-/* ---- steps, under the lock, which they leave while they work --------------------------------- */
+/* ---- steps; called under the lock, released during the work --------------------------------- */
 
 static bool is_over(const struct line *l)
 {
     return l->stopped || (l->ended && l->drained == l->filled);
 }
 
-/* After something was done: it may be the last, or others may go on where one item is further. */
-static void pipeline_tell(struct line *l)
+/* After progress: wakes the caller if all is over, or a worker if there is more to do. */
+static void pipeline_notify(struct line *l)
 {
     if (is_over(l)) {
         pthread_cond_broadcast(&l->change);
@@ -73,7 +73,7 @@ static void stop(struct line *l, int code)
 {
     l->code = l->code ? l->code : code;
     l->stopped = true;
-    pipeline_tell(l);
+    pipeline_notify(l);
 }
 
 static struct place *place_of(struct line *l, uint64_t n)
@@ -99,7 +99,7 @@ static bool drain_one(struct line *l)
     l->bytes -= at->size;
     l->drained++;
     l->free[l->nfree++] = at->item;
-    pipeline_tell(l);
+    pipeline_notify(l);
     return true;
 }
 
@@ -121,11 +121,11 @@ static bool follow_one(struct line *l)
     }
     at->stage = p->store ? STORE : DRAIN;
     l->followed++;
-    pipeline_tell(l);
+    pipeline_notify(l);
     return true;
 }
 
-/* The oldest item that this worker worked on (-1: that any did). */
+/* Stores the oldest item of this worker (-1: of any). */
 static bool store_one(struct line *l, int worker)
 {
     const struct pipeline *p = l->p;
@@ -143,7 +143,7 @@ static bool store_one(struct line *l, int worker)
     return false;
 }
 
-/* Whether one more item may be filled: a free place, and bytes left (or nothing in flight). */
+/* Whether one more item may be filled: a free item, and budget left (or nothing in flight). */
 static bool has_room(const struct line *l)
 {
     return l->nfree && (l->filled == l->drained || l->bytes < l->p->budget);
@@ -168,7 +168,7 @@ static bool fill_and_work(struct line *l, int worker)
         l->bytes += bytes;
         l->filled++;
     }
-    pipeline_tell(l);
+    pipeline_notify(l);
     if (!more)
         return true;
     pthread_mutex_unlock(&l->lock);
@@ -210,7 +210,7 @@ static struct timespec tick_from_now(void)
     return t;
 }
 
-/* Until all is over. Drain tells what a tick would, so that this waits for none. */
+/* Waits until all is over. Drain notices a stop, too, so ticks may be skipped. */
 static void watch(struct line *l)
 {
     const struct pipeline *p = l->p;
@@ -227,7 +227,7 @@ static void watch(struct line *l)
         if (code)
             stop(l, code);
         else
-            pipeline_tell(l); /* an item may have waited meanwhile */
+            pipeline_notify(l); /* an item may be waiting */
     }
     pthread_mutex_unlock(&l->lock);
 }
@@ -256,7 +256,7 @@ static void line_finish(struct line *l)
     free(l->free);
 }
 
-/* Starts the workers; *ret: as many as run. */
+/* Starts the workers; *ret is how many run. */
 static int start(struct line *l, struct worker *w, int *ret, struct err *e)
 {
     int failed = 0;

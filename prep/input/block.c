@@ -7,7 +7,7 @@
 #include "base/format/jsonl.h"
 #include "base/core/mem.h"
 
-enum { KEPT = 4 << 20 }; /* bytes; what a large record has made larger than this is given back */
+enum { KEPT = 4 << 20 }; /* bytes; larger buffers are freed */
 
 void item_init(struct item *it, size_t ncolumns)
 {

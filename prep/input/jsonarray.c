@@ -15,7 +15,7 @@ static int jsonarray_bad(const struct jsonarray *a, size_t i, const char *why, s
     return err_set(e, ERR_DATA, "byte %" PRIu64 ": %s", a->at + i, why);
 }
 
-/* The odd number of backslashes at the end of [p, end) escapes what follows. */
+/* Whether an odd number of backslashes at the end of [p, end) escapes the next byte. */
 static bool escapes(const char *p, const char *end, bool escaped)
 {
     const char *s = end;
@@ -24,7 +24,7 @@ static bool escapes(const char *p, const char *end, bool escaped)
     return ((size_t)(end - s) + (s == p && escaped)) % 2;
 }
 
-/* Passes over the rest of a string, or as much of it as there is; where it ended. */
+/* Skips the rest of a string, as far as it is there; returns where it stopped. */
 static char *pass_string(struct jsonarray *a, char *p, char *end)
 {
     while (p < end) {
@@ -47,7 +47,7 @@ static char *pass_string(struct jsonarray *a, char *p, char *end)
 static int step_start(struct jsonarray *a, char *p, size_t i, struct err *e)
 {
     uint64_t at = a->at + i;
-    bool in_mark = at == 0 || (a->any && at < 3); /* a byte order mark may stand at the beginning */
+    bool in_mark = at == 0 || (a->any && at < 3); /* the stream may begin with a byte order mark */
     if (in_mark && *p == mark[at])
         a->any = at < 2;
     else if (*p == '[' && !a->any)

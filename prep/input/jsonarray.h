@@ -3,11 +3,11 @@
 #define PREP_INPUT_JSONARRAY_H
 
 /*
- * One JSON array of records over a whole stream, turned into lines as it comes by: a comma between
- * two elements becomes a newline, the brackets around them and newlines outside of strings become
- * blanks. So the length does not change, and what is inside an element is judged by whoever
- * parses the lines: only the array's own structure is checked here. (A newline inside a string,
- * which JSON forbids, becomes a carriage return, which it forbids too.)
+ * One JSON array of records over a whole stream, turned into lines in place: a comma between two
+ * elements becomes a newline; the outer brackets, and newlines outside of strings, become blanks.
+ * So the length does not change, and elements are validated by the parser of the lines: only the
+ * array's own structure is checked here. (A newline inside a string, which JSON forbids, becomes a
+ * carriage return, which it forbids, too.)
  *
  * Constant memory; one thread at a time.
  */
@@ -20,19 +20,19 @@
 
 struct jsonarray {
     int state;
-    bool any;       /* of the element at hand, or of a byte order mark, bytes were seen */
+    bool any;       /* bytes of the current element, or of a byte order mark, were seen */
     bool comma;     /* there was an element before it */
-    bool escaped;   /* inside a string: the next byte is */
+    bool escaped;   /* inside a string: the next byte is escaped */
     uint64_t depth; /* of brackets and braces open inside the element */
-    uint64_t at;    /* bytes taken */
+    uint64_t at;    /* bytes consumed */
 };
 
-/* A zeroed struct is at the beginning. */
+/* A zeroed struct is the initial state. */
 
 /* The next n bytes, changed in place. ERR_DATA, "byte N: reason". */
 int jsonarray_feed(struct jsonarray *a, char *p, size_t n, struct err *e);
 
-/* The stream ends here. */
+/* At the end of the stream. */
 int jsonarray_end(const struct jsonarray *a, struct err *e);
 
 #endif

@@ -34,7 +34,7 @@ uint64_t lines_at(const struct lines *l)
     return l->taken - l->carry.len;
 }
 
-/* What a JSON array needs: the bytes just read, or their end. */
+/* Passes new bytes, or the end (n = 0), through the JSON array. */
 static int turn(struct lines *l, char *p, size_t n, struct err *e)
 {
     if (!l->is_array)
@@ -76,7 +76,7 @@ const char *line_end(const char *p, const char *end)
     return s ? s : end;
 }
 
-/* Appends what one read gives. The only place where fill may wait long: it can be cancelled
+/* Appends the result of one read. The only place where fill may wait long, so it is cancellable
  * here. */
 static int read_some(struct lines *l, struct buf *b, struct err *e)
 {
@@ -92,10 +92,10 @@ static int read_some(struct lines *l, struct buf *b, struct err *e)
     return code ? code : turn(l, p, n, e);
 }
 
-/* Drops a byte order mark, which may come in several reads. */
+/* Drops a byte order mark, which may take several reads. */
 static int skip_mark(struct lines *l, struct buf *b, struct err *e)
 {
-    l->started = l->is_array; /* which sees to it itself */
+    l->started = l->is_array; /* jsonarray handles it itself */
     while (!l->started && b->len < 3 && !l->ended) {
         int code = read_some(l, b, e);
         if (code)
@@ -109,7 +109,7 @@ static int skip_mark(struct lines *l, struct buf *b, struct err *e)
     return 0;
 }
 
-/* The length of `b` up to its last separator and with it; 0 without one. */
+/* The length of `b` up to and including its last separator; 0 if there is none. */
 static size_t last_separator(const struct lines *l, const struct buf *b)
 {
     if (l->nsep == 1) {
@@ -123,8 +123,8 @@ static size_t last_separator(const struct lines *l, const struct buf *b)
 }
 
 /*
- * Where a block may end: behind its last newline, but white space at its end stays for the next
- * block, because it may be the end of the stream. 0: there is no such place.
+ * Where the block ends: after its last newline, but trailing white space is left to the next block,
+ * as the stream may end there. 0 if there is no such place.
  */
 static size_t cut_at(const struct lines *l, const struct buf *b)
 {
@@ -164,7 +164,7 @@ int lines_next(struct lines *l, struct buf *b, size_t padding, enum lines_kind *
         return code;
     if (l->ended)
         cut = b->len;
-    else if (!cut) /* a long line, or as much of white space: its lines are cut as they come */
+    else if (!cut) /* a long line, or as much white space */
         cut = last_separator(l, b);
     *ret_kind = cut ? LINES_WHOLE : b->len ? LINES_PIECE : LINES_END;
     if (cut)

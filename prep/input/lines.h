@@ -3,11 +3,11 @@
 #define PREP_INPUT_LINES_H
 
 /*
- * A byte stream cut into blocks of whole lines, of about LINES_BLOCK bytes each. A line that is
- * longer than LINES_LONG does not become a block: it comes in pieces, so that memory is bounded
- * whatever the input. A byte order mark at the start is dropped; the last line may lack its
- * newline. Instead of a newline any other separator may end a "line"; separators are found from
- * the left, without overlap. A JSON array is turned into lines on its way in (jsonarray.h).
+ * Splits a byte stream into blocks of whole lines, of about LINES_BLOCK bytes each. A line longer
+ * than LINES_LONG is returned in pieces instead, so that memory is bounded for any input. A byte
+ * order mark at the start is dropped; the last line may lack its newline. Any other separator may
+ * replace the newline; separators are found from the left, without overlap. A JSON array is turned
+ * into lines while it is read (jsonarray.h).
  *
  * One thread at a time; the zin belongs to the caller.
  */
@@ -22,7 +22,7 @@
 
 enum {
     LINES_BLOCK = 128 << 10, /* bytes of a block, more if one line is longer */
-    LINES_LONG = 4 << 20,    /* a line above this comes in pieces */
+    LINES_LONG = 4 << 20,    /* a longer line is returned in pieces */
     LINES_SEPARATOR = 256
 };
 
@@ -33,48 +33,45 @@ struct lines {
     size_t nsep;
     struct jsonarray array;
     bool met;         /* the last long line had its separator */
-    struct buf carry; /* read, and behind the last block */
+    struct buf carry; /* bytes read after the last block */
     uint64_t taken;   /* bytes read in all */
     bool started, ended;
 };
 
 enum lines_kind {
     LINES_END,
-    LINES_WHOLE, /* whole lines, each with its newline but perhaps the last one of the stream */
+    LINES_WHOLE, /* whole lines, each with its newline, except perhaps the last of the stream */
     LINES_PIECE  /* the beginning of a long line: lines_more gives the rest */
 };
 
 void lines_init(struct lines *l, struct zin *in); /* of JSONL */
 void lines_init_array(struct lines *l, struct zin *in);
 
-/* Of text; `sep`, of LINES_SEPARATOR bytes at most, must live as long. */
+/* Of text; `sep`, of at most LINES_SEPARATOR bytes, must outlive `l`. */
 void lines_init_text(struct lines *l, struct zin *in, const char *sep, size_t nsep);
 void lines_finish(struct lines *l);
 
 /*
- * Replaces the contents of `b` by the next block and leaves `padding` readable bytes behind it.
- * *ret_last: the stream is known to end behind this block; white space at the end of a stream of
- * JSON always comes with such a block.
+ * Replaces the contents of `b` by the next block, with `padding` readable bytes after it.
+ * *ret_last: the stream is known to end after this block; white space at the end of a JSON stream
+ * always comes with such a block.
  */
 int lines_next(struct lines *l, struct buf *b, size_t padding, enum lines_kind *ret_kind,
                bool *ret_last, struct err *e);
 
-/*
- * After LINES_PIECE: the next piece of the line, without its newline; *ret_end true with the last
- * one (which may be empty).
- */
+/* After LINES_PIECE: the next piece of the line, without its newline; *ret_end is true for the last
+ * one (which may be empty). */
 int lines_more(struct lines *l, struct buf *b, bool *ret_end, struct err *e);
 
 /* Bytes of the stream up to the end of the last block, or of the last long line. */
 uint64_t lines_at(const struct lines *l);
 
-/* Before the first block: passes over `n` bytes, which lines_at gave. ERR_DATA if there are fewer.
- */
+/* Before the first block: skips `n` bytes, a result of lines_at. ERR_DATA if there are fewer. */
 int lines_skip(struct lines *l, uint64_t n, struct err *e);
 
 /*
- * Of a file that is not compressed, of which some was read: the long line that begins at byte `at`.
- * Its first piece, as behind LINES_PIECE. ERR_IO if it is not long.
+ * In an uncompressed file that was partly read: the long line that begins at byte `at`. Its first
+ * piece, as after LINES_PIECE. ERR_IO if it is not long.
  */
 int lines_long(struct lines *l, uint64_t at, struct buf *b, struct err *e);
 

@@ -47,7 +47,7 @@ int longrec_read(struct long_record *r, struct lines *l, struct buf *b, bool *re
                  struct err *e)
 {
     int code = 0, judged = 0;
-    struct err later; /* the first fault of the record is the one that is told */
+    struct err later; /* the record's first error is the one reported */
     bool end = false;
     while (!code) {
         if (!judged)

@@ -3,9 +3,9 @@
 #define PREP_INPUT_LONG_RECORD_H
 
 /*
- * A record too long to be held in memory (see LINES_LONG). Its line is validated as it comes by
- * (jscan); texts, and then packed tokens, wait in unnamed files beside the outputs. So memory stays
- * what it is for short records, apart from what the tokenizer needs for a long text.
+ * A record too long for memory (see LINES_LONG). Its line is validated as it is read (jscan);
+ * texts, and then packed tokens, go into unnamed files beside the outputs. So memory is the same as
+ * for short records, except for what the tokenizer needs for a long text.
  *
  * One thread at a time: it is read, encoded, copied.
  */
@@ -22,15 +22,15 @@
 struct long_plan {
     const char *const *key;
     size_t nkeys;
-    const char *output; /* the files lie beside it */
+    const char *output; /* the files are beside it */
     bool keep_line;     /* the line itself is kept, for quarantine */
-    bool fail;          /* a bad record ends the run: what is left of its line is not read */
+    bool fail;          /* a bad record ends the run: the rest of its line is not read */
     bool ids;           /* the columns of a Parquet file are lists of ids */
 };
 
 struct long_column {
     struct spill packed;   /* its tokens */
-    struct spill sentence; /* uint32_t, tokens of each sequence; empty: it is one */
+    struct spill sentence; /* uint32_t, tokens of each sequence; empty: one sequence */
     uint64_t tokens;
 };
 
@@ -47,9 +47,8 @@ int longrec_create(const struct long_plan *p, struct long_record **ret, struct e
 void longrec_destroy(struct long_record *r); /* takes NULL */
 
 /*
- * Reads the line whose beginning is in `b` to its end. A bad record gives ERR_DATA and *ret_bad:
- * the reason
- * ("byte N: ..."); any other failure is one of the input.
+ * Reads to its end the line whose beginning is in `b`. For a bad record ERR_DATA and *ret_bad, with
+ * the reason ("byte N: ..."); any other failure is one of the input.
  */
 int longrec_read(struct long_record *r, struct lines *l, struct buf *b, bool *ret_bad,
                  struct err *e);

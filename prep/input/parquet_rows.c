@@ -59,13 +59,13 @@ static int line_piece(struct spill *line, const char *p, size_t n, struct err *e
     return code;
 }
 
-/* Moves the n bytes of a text into a spill; *ret_good: up to the first byte that is no UTF-8. */
+/* Moves the n bytes of a text into a spill; *ret_good: valid UTF-8 up to there. */
 static int move_text(struct rows *r, size_t k, struct long_record *l, uint64_t *ret_good,
                      struct err *e)
 {
     struct spill *to = &l->scan.value[k].spill;
     char *p = mem_new(PIECE + 4, 1);
-    size_t held = 0; /* bytes of a character that the last piece cut */
+    size_t held = 0; /* bytes of a character cut by the last piece */
     int code = 0;
     *ret_good = UINT64_MAX;
     for (uint64_t left = r->n[k]; left && !code;) {
@@ -76,7 +76,7 @@ static int move_text(struct rows *r, size_t k, struct long_record *l, uint64_t *
         left -= n;
         n += held;
         size_t good = utf8_good(p, n);
-        bool cut = left && n - good < 4; /* judged with the next piece */
+        bool cut = left && n - good < 4; /* checked with the next piece */
         if (good < n && !cut && *ret_good == UINT64_MAX)
             *ret_good = to->size + good;
         size_t out = cut ? good : n;
@@ -90,7 +90,7 @@ static int move_text(struct rows *r, size_t k, struct long_record *l, uint64_t *
     return code ? code : spill_flush(to, e);
 }
 
-/* Appends ids as they stand within brackets. */
+/* Appends ids as the inside of a JSON array. */
 static void json_ids(struct buf *to, bool first, const char *p, size_t n)
 {
     for (size_t at = 0; at < n; at += sizeof(int64_t)) {

@@ -16,11 +16,11 @@
 #include "prep/input/lines.h"
 
 enum {
-    CHUNK = 16 << 10,  /* looked at at once where a block may end, at most */
-    LITTLE = 2 << 10,  /* at first; then twice as much each time */
-    AGAIN = 256 << 10, /* read at once for the digest alone */
-    AHEAD = 8 << 20,   /* the disk is told of what is wanted so far before it is */
-    ASKED = 1 << 20    /* of so much at once */
+    CHUNK = 16 << 10,  /* largest read when looking for the end of a block */
+    LITTLE = 2 << 10,  /* first read; doubled each time */
+    AGAIN = 256 << 10, /* read size for the digest only */
+    AHEAD = 8 << 20,   /* read-ahead distance */
+    ASKED = 1 << 20    /* read-ahead granularity */
 };
 
 struct plain_file {
@@ -78,7 +78,7 @@ int plain_file_read(const struct plain_file *f, uint64_t at, size_t n, size_t pa
     return code;
 }
 
-/* What nobody has at hand. */
+/* Hashes bytes that are not in memory. */
 static int hash_up_to(struct plain_file *f, uint64_t end, struct err *e)
 {
     struct buf b = {0};
@@ -150,8 +150,8 @@ void plain_close(struct plain *p)
 /* ---- where lines end ------------------------------------------------------------------------ */
 
 /*
- * Behind the first separator in bytes [from, to), with `solid` the first one that has something but
- * white space between `from` and itself; `to` if there is none. *ret_found says which.
+ * Finds the end of the first separator in bytes [from, to), with `solid` of the first one after
+ * something other than white space; `to` if there is none. *ret_found says which.
  */
 static int plain_find(const struct plain *p, uint64_t from, uint64_t to, bool solid, uint64_t *ret,
                       bool *ret_found, struct err *e)
@@ -174,7 +174,7 @@ static int plain_find(const struct plain *p, uint64_t from, uint64_t to, bool so
     return 0;
 }
 
-/* Behind the last separator in bytes [from, to); `from` if there is none. */
+/* The end of the last separator in bytes [from, to); `from` if there is none. */
 static int find_last(const struct plain *p, uint64_t from, uint64_t to, uint64_t *ret,
                      struct err *e)
 {
@@ -194,7 +194,7 @@ static int find_last(const struct plain *p, uint64_t from, uint64_t to, uint64_t
     return 0;
 }
 
-/* Nothing but white space behind `at`, which then belongs to the block before it. */
+/* Whether only white space follows `at`; it then belongs to the block before. */
 static int blank_behind(const struct plain *p, uint64_t at, bool *ret, struct err *e)
 {
     char b[CHUNK];
@@ -213,7 +213,7 @@ int plain_range(struct plain *p, uint64_t begin, uint64_t stop, struct err *e)
 {
     bool found, blank = false;
     int code = 0;
-    /* the line that has the byte before a bound is that of the range before it */
+    /* the line with the byte before a bound belongs to the range before it */
     if (begin)
         code = plain_find(p, begin - 1, p->size, false, &p->at, &found, e);
     if (!code && stop)
@@ -239,8 +239,8 @@ int plain_seek(struct plain *p, uint64_t at, struct err *e)
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-/* What is wanted later is asked of the disk, unless it seems to be there: the advice goes through
- * all pages, and takes a twentieth of the time in which they are read. */
+/* Starts read-ahead, unless the data seem to be cached: the advice walks all pages, which takes a
+ * twentieth of the time to read them. */
 static void ask_ahead(struct plain *p)
 {
     char c;

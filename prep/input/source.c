@@ -11,7 +11,7 @@
 #include "base/io/path.h"
 
 enum {
-    IDS_BLOCK = 128 << 10, /* ids of a block of the framed stream, more if one document has more */
+    IDS_BLOCK = 128 << 10, /* ids per block of the framed stream, more if one document has more */
     IDS_LONG = 1 << 20     /* a document of more ids than this is a long record */
 };
 
@@ -37,7 +37,7 @@ static int refuse_table(const char *name, struct err *e)
     return err_hint(e, "write it as JSONL first");
 }
 
-/* Before any output: a file that holds no records is named as what it is. */
+/* Before any output: rejects a file of another format by name. */
 static int check_input(const struct source *s, const char *path, struct err *e)
 {
     enum source_format format = s->form.format;
@@ -91,8 +91,8 @@ uint64_t source_bytes(const struct source *s)
 enum { LOOK = ZIN_UNREAD, LOOK_MARK = 3 /* bytes of a byte order mark */ };
 
 /*
- * The first bytes of the input, up to one that is neither white space nor of a byte order mark.
- * *ret_magic: the known format that they begin, or NULL.
+ * The first byte of the input that is neither white space nor part of a byte order mark.
+ * *ret_magic: the known format that the input begins with, or NULL.
  */
 static int first_byte(struct source *s, char *ret, const struct magic **ret_magic, struct err *e)
 {
@@ -128,7 +128,7 @@ static int begin_rows(struct source *s, struct err *e)
     return rows_open(&s->rows, path, &s->plan, e);
 }
 
-/* Lines that lie in a file as they are. */
+/* Lines of an uncompressed file. */
 static int begin_plain(struct source *s, struct err *e)
 {
     struct source_input *in = &s->input[s->at];
@@ -140,7 +140,7 @@ static int begin_plain(struct source *s, struct err *e)
     return in->part ? plain_range(&s->plain, in->begin, in->stop, e) : 0;
 }
 
-/* Finds out what the input is, and begins to read it so. */
+/* Detects the format of the input and starts to read it. */
 static int begin_lines(struct source *s, struct err *e)
 {
     const struct source_input *in = &s->input[s->at];
@@ -180,7 +180,7 @@ static int next_input(struct source *s, struct err *e)
     return begin_lines(s, e);
 }
 
-/* What is not read otherwise, for the digest. */
+/* Reads the rest of the input for its digest. */
 static int read_through(struct source *s, struct err *e)
 {
     enum { STEP = 256 << 10 };
@@ -212,7 +212,7 @@ static void end_input(struct source *s)
     s->at++;
 }
 
-/* Ids: JSON begins with a bracket or brace; all else is to be a framed stream. */
+/* Ids: JSON begins with a bracket or brace; anything else must be a framed stream. */
 static int source_look(struct source *s, struct err *e)
 {
     char c;
@@ -254,7 +254,7 @@ void source_close(struct source *s)
 
 /* ---- items ---------------------------------------------------------------------------------- */
 
-/* What waits for the outside while a framed stream is read; nothing is held meanwhile. */
+/* Waits for input of a framed stream, cancellable: it owns nothing meanwhile. */
 static int next_document(struct source *s, uint64_t *ret_n, bool *ret_more, struct err *e)
 {
     int old;
@@ -354,7 +354,7 @@ static int fill_lines(struct source *s, struct item *it, bool *ret_any, struct e
     return !code && kind == LINES_PIECE ? fill_long(s, it, e) : code;
 }
 
-/* The end of a block is looked for, no more. */
+/* Only finds the end of a block. */
 static int fill_plain(struct source *s, struct item *it, bool *ret_any, struct err *e)
 {
     enum plain_kind kind;
@@ -381,9 +381,7 @@ static uint64_t documents(const struct item *it)
     return it->run.len / sizeof(uint64_t) + (it->kind == ITEM_LONG);
 }
 
-/*
- * Whether the file is lines that can be told anywhere in it; else it is taken whole.
- */
+/* Whether the file has lines that can be found from any position; else it is not divided. */
 static int has_lines(struct source *s, size_t i, bool *ret, struct err *e)
 {
     struct zin *z;
@@ -409,13 +407,13 @@ static int has_lines(struct source *s, size_t i, bool *ret, struct err *e)
     return code;
 }
 
-/* The part of one input, whose first byte is number `base` of all. */
+/* The part of one input, whose first byte is byte `base` of all inputs. */
 static int share_input(struct source *s, size_t i, uint64_t base, struct err *e)
 {
     struct source_input *in = &s->input[i];
     uint64_t end = base + in->bytes;
     bool lines = false;
-    in->absent = base >= s->to || base < s->from; /* if it is taken whole */
+    in->absent = base >= s->to || base < s->from; /* if it is not divided */
     if ((base >= s->from && end <= s->to) || base >= s->to || end <= s->from)
         return 0;
     int code = has_lines(s, i, &lines, e);
@@ -492,7 +490,7 @@ static int source_read_block(struct source *s, struct item *it, bool *ret_any, s
     return code || *ret_any ? code : read_through(s, e);
 }
 
-/* How far the input at hand has been read: what a user sees, and what source_seek takes. */
+/* The position in the current input: for progress, and for source_seek. */
 static void note_place(struct source *s, struct item *it)
 {
     it->consumed = s->before;

@@ -3,11 +3,10 @@
 #define PREP_INPUT_SOURCE_H
 
 /*
- * Where items come from: the inputs one behind the other, as items. JSONL, JSON arrays and text
- * become blocks of lines, Parquet blocks of texts, the framed stream of `tok encode --format docs`
- * becomes runs of documents; a block never spans two inputs. Of lines in a file that is not
- * compressed only the ends are looked for, and the worker reads them. One thread at a time,
- * source_follow perhaps beside the others.
+ * The inputs, in order, as items. JSONL, JSON arrays and text become blocks of lines, Parquet
+ * blocks of texts, the framed stream of `tok encode --format docs` runs of documents; a block never
+ * spans two inputs. In an uncompressed file only the ends of blocks are found here, and the worker
+ * reads the lines. One thread at a time; source_follow may run beside the other functions.
  */
 
 #include <stdbool.h>
@@ -24,24 +23,30 @@
 #include "prep/input/text_in.h"
 #include "tok/stream/framed_stream.h"
 
-enum source_format { SOURCE_AUTO, SOURCE_JSONL, SOURCE_JSON, SOURCE_TEXT, SOURCE_PARQUET };
+    enum source_format {
+        SOURCE_AUTO,
+        SOURCE_JSONL,
+        SOURCE_JSON,
+        SOURCE_TEXT,
+        SOURCE_PARQUET
+    };
 
 extern const char *const source_formats[]; /* their names */
 
 struct source_form {
-    bool pretokenized; /* the one input has ids */
-    bool folders;      /* one among the inputs stands for the files below it */
-    bool no_tables;    /* Parquet is refused */
+    bool pretokenized; /* the only input has ids */
+    bool folders;      /* a folder stands for the files below it */
+    bool no_tables;    /* Parquet is rejected */
     enum source_format format;
-    struct text_form text; /* what of SOURCE_TEXT is a document */
+    struct text_form text; /* what a document is, for SOURCE_TEXT */
 };
 
 struct source_input {
     char *path;         /* "-" is standard input */
-    uint64_t bytes;     /* of the file; 0 if not known */
-    char xxh[XXH_TEXT]; /* of the file, once all of it is read; else "" */
+    uint64_t bytes;     /* of the file; 0 if unknown */
+    char xxh[XXH_TEXT]; /* of the file, once all of it was read; else "" */
     bool empty;         /* a file of no bytes */
-    bool absent;        /* nothing of it is in the share */
+    bool absent;        /* not in the share */
     bool part;          /* only lines that begin in bytes [begin, stop) */
     uint64_t begin, stop;
 };
@@ -49,33 +54,32 @@ struct source_input {
 struct source {
     struct source_input *input; /* owned */
     size_t ninputs;
-    bool framed;           /* the one input is a framed stream */
+    bool framed;           /* the only input is a framed stream */
     struct docstream docs; /* if so; docs.header is known after source_open */
     struct source_form form;
     struct long_plan plan; /* for lines that are too long for a block */
     /* private */
-    size_t at;      /* the input that is being read */
-    struct zin *in; /* NULL: it is to be opened */
+    size_t at;      /* the current input */
+    struct zin *in; /* NULL: not opened yet */
     bool array;     /* it is a JSON array */
-    bool table;     /* it is a Parquet file: its bytes through `in` are for the digest alone */
+    bool table;     /* it is a Parquet file; `in` is used only for the digest */
     struct rows rows;
-    struct plain plain; /* open: its lines are cut where they lie, and workers read them */
+    struct plain plain; /* open: only split here, workers read the lines */
     struct lines lines;
-    uint64_t long_ids;  /* a long document of the framed stream is next: its ids */
-    uint64_t before;    /* bytes of the inputs that are done */
+    uint64_t long_ids;  /* ids of the long document that is next in the framed stream */
+    uint64_t before;    /* bytes of the finished inputs */
     uint64_t from, to;  /* the share, if there is one */
     uint64_t documents; /* of the framed stream, up to the end of the last item */
     bool failed;        /* the item with the error was the last one */
 };
 
 /*
- * `pattern`: n names or shell patterns, as names_expand takes them. SOURCE_AUTO: an input whose
- * first byte after white space is '[' is a JSON array, one that begins with PAR1 a Parquet file,
- * any other is JSONL. Files that their first bytes show to be something else are ERR_DATA
- * (base/io/magic.h), except in SOURCE_TEXT. With `pretokenized`
- * there is one, whose first bytes tell JSON from the framed stream, and its header is read. ERR_IO
- * for what is not there. What `form` and `plan` point to must live as long as the source. On
- * failure nothing is open.
+ * `pattern`: n names or shell patterns, as for names_expand. SOURCE_AUTO: an input whose first byte
+ * after white space is '[' is a JSON array, one that begins with PAR1 a Parquet file, any other is
+ * JSONL. Other known formats are ERR_DATA (base/io/magic.h), except with SOURCE_TEXT. With
+ * `pretokenized` there is one input, JSON or a framed stream by its first bytes, and the header of
+ * the stream is read. ERR_IO for missing files. What `form` and `plan` point to must outlive the
+ * source. On failure nothing is open.
  */
 int source_open(struct source *s, const char *const *pattern, size_t n,
                 const struct source_form *form, const struct long_plan *plan, struct err *e);
@@ -83,33 +87,33 @@ void source_close(struct source *s);
 
 const char *source_name(const struct source *s, size_t input); /* for messages */
 
-/* All files' bytes, 0 if not known. */
+/* The size of all files in bytes, 0 if unknown. */
 uint64_t source_bytes(const struct source *s);
 
 /*
- * After source_open: of all the inputs' bytes, one behind the other, only the i-th of n equal
- * shares: the lines that begin in it of JSONL and of text by lines, if they are not compressed, and
- * other files if their first byte lies in it. So the documents of all shares, one behind the other,
- * are those of the whole. ERR_USAGE for standard input and framed streams.
+ * After source_open: restricts the inputs to the i-th of n equal shares of their concatenated
+ * bytes: the lines of uncompressed JSONL and text by lines that begin in it, and other files if
+ * their first byte is in it. So the documents of all shares, concatenated, are those of the whole.
+ * ERR_USAGE for standard input and framed streams.
  */
 int source_share(struct source *s, unsigned i, unsigned n, struct err *e);
 
 /*
- * Before the first item: goes on behind the item whose `input` and `end` these were. What lies
- * before is read again for the digest, now or by source_follow if anything follows. ERR_DATA if the
- * input is shorter than that.
+ * Before the first item: continues after the item with this `input` and `end`. What precedes it is
+ * read again for the digest, now, or by source_follow if something follows. ERR_DATA if the input
+ * is shorter than that.
  */
 int source_seek(struct source *s, size_t input, uint64_t end, struct err *e);
 
 /*
- * The next item; false: the end. An error is in the code of the last item. *ret_bytes: about what
- * it takes in memory.
+ * The next item; false at the end. An error is in the code of the last item. *ret_bytes: roughly
+ * the memory that it takes.
  */
 bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes);
 
 /*
- * For each item in their order, with its text loaded: what it read enters the digest of its input.
- * A failure becomes the item's.
+ * For each item in order, with its text loaded: adds what it read to its input's digest. A failure
+ * becomes the item's.
  */
 void source_follow(struct source *s, struct item *it);
 

@@ -7,7 +7,7 @@
 #include "base/format/jsonl.h"
 #include "base/core/utf8.h"
 
-enum { HELD = 4 }; /* bytes of a long text that wait for the next piece: \r, a cut character */
+enum { HELD = 4 }; /* bytes of a long text that may be held back: \r, a cut character */
 
 static bool by_line(const struct text_form *f)
 {
@@ -37,7 +37,7 @@ int text_check(const char *p, size_t n, struct err *e)
     return good == n ? 0 : err_set(e, ERR_DATA, "byte %zu: not UTF-8", good);
 }
 
-/* The end of the line as the document has it. */
+/* Appends the end of the line if the document keeps it. */
 static void end_line(const struct text_form *f, const struct lines *l, struct buf *b)
 {
     if (by_line(f) && f->keep_newlines && l->met)
@@ -49,10 +49,10 @@ static void end_line(const struct text_form *f, const struct lines *l, struct bu
 int text_long(const struct text_form *f, struct lines *l, struct buf *b, struct spill *to,
               struct spill *line, bool *ret_bad, struct err *e)
 {
-    struct buf all = {0}; /* what was held, and the piece */
+    struct buf all = {0}; /* held bytes and the piece */
     bool end = false;
     int code = 0, judged = 0;
-    struct err later; /* what is wrong with the record is the first thing to tell */
+    struct err later; /* an error in the record is reported first */
     for (bool more = true; more && !code;) {
         more = !end;
         if (b->len)
@@ -64,7 +64,7 @@ int text_long(const struct text_form *f, struct lines *l, struct buf *b, struct 
         size_t n = end ? all.len : all.len > HELD ? all.len - HELD : 0, good = 0;
         if (!judged && all.len)
             good = utf8_good(all.data, all.len);
-        if (!judged && good < n) /* a character cut by the piece's end is held */
+        if (!judged && good < n) /* a character cut by the end of the piece is held */
             judged = err_set(e, ERR_DATA, "byte %" PRIu64 ": not UTF-8", to->size + good);
         if (!judged)
             code = spill_add(to, all.data, n, e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prep/sentence/sentences.h"
 
-/* Short lists from general knowledge of each language; a word in lower case, dots inside kept. */
+/* Short lists from general knowledge of each language; lower case, inner dots kept. */
 
 #define LATIN                                                                                      \
     "p pp nr vol ed eds fig cf vs ca etc dr prof st mr mrs ms jr sr bros inc ltd co corp tel "

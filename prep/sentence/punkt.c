@@ -34,7 +34,7 @@ static size_t curly(const char *p, const char *end)
     return end - p >= 2 && p[0] == '\xc2' && (p[1] == '\xab' || p[1] == '\xbb') ? 2 : 0;
 }
 
-/* Bytes of what cannot stand within a word at p, or 0. */
+/* Bytes of a character at p that cannot be part of a word, or 0. */
 static size_t no_word(const char *p, const char *end)
 {
     if (p == end || !*p)
@@ -42,7 +42,7 @@ static size_t no_word(const char *p, const char *end)
     return strchr(")\";}]*:@'({[!?", *p) ? 1 : curly(p, end);
 }
 
-/* Bytes of what closes a quotation or a bracket at p, or 0. */
+/* Bytes of a closing quote or bracket at p, or 0. */
 static size_t closes(const char *p, const char *end)
 {
     if (p == end || !*p)
@@ -82,7 +82,7 @@ struct word {
     bool stop, abbreviation, ellipsis; /* stop: ends a sentence */
 };
 
-/* Bytes of two or more hyphens, or two or more dots, or three or more with white space between. */
+/* Bytes of two or more hyphens, or two or more dots, or three or more separated by white space. */
 static size_t run_of_marks(const struct punkt *p, const char *at, const char *end)
 {
     const char *q = at;
@@ -167,7 +167,7 @@ static bool punkt_is_number(const struct punkt *p, const struct word *w)
     return true;
 }
 
-/* ---- the first look: at each word alone ----------------------------------------------------- */
+/* ---- the first pass: single words ----------------------------------------------------- */
 
 static bool known_abbreviation(const struct punkt *p, const struct word *w)
 {
@@ -206,7 +206,7 @@ static size_t type_length(const struct word *w, bool bare)
     return bare && n > 1 && w->type->data[n - 1] == '.' ? n - 1 : n;
 }
 
-/* ---- the second look: at two of them -------------------------------------------------------- */
+/* ---- the second pass: pairs of words -------------------------------------------------------- */
 
 enum starts { NO, YES, UNKNOWN };
 
@@ -260,7 +260,7 @@ static void look_again(const struct punkt *p, struct word *a, const struct word 
         a->stop = false;
 }
 
-/* Whether a sentence ends in text[0 .. end), which goes on behind it. */
+/* Whether a sentence ends in text[0 .. end), which continues after it. */
 static bool has_end(const struct punkt *p, const char *text, const char *end, struct punkt_work *w)
 {
     struct word a = {.type = &w->type[0]}, b = {.type = &w->type[1]};
@@ -268,7 +268,8 @@ static bool has_end(const struct punkt *p, const char *text, const char *end, st
     for (const char *line = text, *stop; line <= end; line = stop + 1) {
         stop = memchr(line, '\n', (size_t)(end - line));
         stop = stop ? stop : end;
-        const char *at = strip_end(p, line, stop) > line ? line : stop; /* controls are no words */
+        const char *at =
+            strip_end(p, line, stop) > line ? line : stop; /* control characters are not words */
         while (next_word(p, &at, stop, &b)) {
             punkt_look(p, &b);
             if (any)
@@ -287,9 +288,9 @@ static bool has_end(const struct punkt *p, const char *text, const char *end, st
 /* ---- places where a sentence may end -------------------------------------------------------- */
 
 struct place {
-    const char *start, *end; /* the mark, or with its word and the white space behind it */
-    const char *next;        /* the word behind it, if that is not punctuation */
-    const char *context;     /* where what decides about it ends */
+    const char *start, *end; /* the mark, or with its word and the white space after it */
+    const char *next;        /* the word after it, if that is not punctuation */
+    const char *context;     /* end of the text that decides about it */
 };
 
 static const char *next_mark(const char *at, const char *end)
@@ -327,7 +328,7 @@ static const char *last_mark(const char *from, const char *end)
     return NULL;
 }
 
-/* The same for sentences that keep the white space behind them: the last mark of a word. */
+/* The same for sentences that keep trailing white space: the last mark of a word. */
 static bool find_place_kept(const struct punkt *p, const char *at, const char *end,
                             struct place *ret)
 {
@@ -351,8 +352,8 @@ static bool find_place_kept(const struct punkt *p, const char *at, const char *e
     return false;
 }
 
-/* Where the word before `at` begins: behind the last white space of ASCII since `from`, or else
- * where the one before began. */
+/* Where the word before `at` begins: after the last ASCII white space since `from`, else where the
+ * previous one began. */
 static const char *word_start(const char *from, const char *at, const char *before)
 {
     const char *q = at;
@@ -378,7 +379,7 @@ static const char *punkt_take(const struct punkt *p, const char *text, const cha
     return at->next ? at->next : at->end;
 }
 
-/* Sentences before what closes quotations is moved. */
+/* Sentences, before closing quotes are moved. */
 static void split_raw(const struct punkt *p, bool keep, const char *text, const char *end,
                       struct punkt_work *w)
 {
@@ -399,8 +400,8 @@ static void split_raw(const struct punkt *p, bool keep, const char *text, const 
     add_span(&w->raw, (size_t)(from - text), (size_t)(end - text));
 }
 
-/* What closes a quotation at the beginning of [at, end) and surely belongs to the sentence before:
- * its bytes, and with the white space behind. */
+/* Closing quotes at the beginning of [at, end) that belong to the sentence before: their bytes, and
+ * with the white space after them. */
 static size_t closing(const struct punkt *p, const char *at, const char *end, size_t *ret_all)
 {
     const char *q = at;

@@ -12,15 +12,15 @@
 enum { FILE_MAX = 64 << 20 };
 
 struct slot {
-    size_t at; /* in `words`; 0: a free slot, as nothing lies at 0 */
+    size_t at; /* in `words`; 0: a free slot, as no word is at 0 */
     uint32_t n;
     unsigned facts;
 };
 
-enum { CLASSES = 0x20000 }; /* no case and little else lies above */
+enum { CLASSES = 0x20000 }; /* no cased and few other characters are above */
 
 struct punkt {
-    uint8_t *class; /* of the first code points */
+    uint8_t *class; /* of the first CLASSES code points */
     struct buf words;
     struct slot *slot;
     size_t slots, count; /* slots: a power of two */
@@ -114,7 +114,7 @@ void punkt_lower(const struct punkt *p, const char *w, size_t n, struct buf *ret
     for (i = 0; i + 1 < n; i++) {
         if (w[i] != '\xce' || w[i + 1] != '\xa3' || !final_sigma(p, w, n, i))
             continue;
-        struct buf before = {0}; /* what stands before it may change its length */
+        struct buf before = {0}; /* the text before it may change its length */
         uni_lowercase(w, i, &before);
         memcpy(ret->data + from + before.len, "\xcf\x82", 2);
         buf_finish(&before);
@@ -174,7 +174,7 @@ void punkt_add(struct punkt *p, const char *word, size_t n, unsigned facts)
     if (!s->at) {
         *s = (struct slot){p->words.len, (uint32_t)n, 0};
         buf_add(&p->words, word, n);
-        buf_addc(&p->words, '\0'); /* so that an empty one has a place, too */
+        buf_addc(&p->words, '\0'); /* so that an empty word has a place, too */
         s->facts = facts;
         if (++p->count > p->slots / 2)
             enlarge(p);

@@ -12,16 +12,17 @@ struct sentences {
     struct punkt *punkt;
     char *language;
     bool keep;
-    bool scripts; /* stops of other scripts count */
+    bool scripts; /* stops of other scripts count, too */
     bool greek;   /* ; is a question mark */
     char digest[XXH_TEXT];
 };
 
-/* ---- made ----------------------------------------------------------------------------------- */
+/* ---- creation -----------------------------------------------------------------------------------
+ */
 
 #define NUMBER "##number##"
 
-/* What `words` (with spaces between) are, each with something before and behind it. */
+/* Adds facts about each of `words` (separated by spaces), with a prefix and a suffix. */
 static void sentences_add_words(struct punkt *p, const char *before, const char *words,
                                 const char *behind, unsigned facts)
 {
@@ -36,7 +37,7 @@ static void sentences_add_words(struct punkt *p, const char *before, const char 
     buf_finish(&b);
 }
 
-/* A single letter is judged as an initial is, unless a number follows. */
+/* A single letter is treated as an initial, unless a number follows. */
 static void add_abbreviations(struct punkt *p, const char *words)
 {
     for (size_t n; words += strspn(words, " "), (n = strcspn(words, " ")) > 0; words += n) {
@@ -164,7 +165,7 @@ static bool is_one_of(uint32_t c, const uint32_t *list)
     return *list != 0;
 }
 
-/* What ends a sentence wherever it stands. */
+/* Ends a sentence anywhere. */
 static bool is_stop(uint32_t c)
 {
     static const uint32_t stops[] = {
@@ -203,7 +204,7 @@ static bool is_close(uint32_t c)
            is_one_of(c, close_other);
 }
 
-/* What closes the bracket `c`, or 0. */
+/* The closing bracket of `c`, or 0. */
 static uint32_t closer_of(uint32_t c, bool *ret_quote)
 {
     for (size_t i = 0; open_quote[i]; i++)
@@ -225,13 +226,13 @@ static bool stops_at(const struct view *v, uint32_t c, uint32_t before, const ch
     uint32_t behind = code_at(v, next, &n);
     if (c == '!' || c == '?')
         return is_cjk(before) && (is_cjk(behind) || closer_of(behind, &(bool){false}));
-    if (c == 0xff0e) /* a wide full stop: not within numbers */
+    if (c == 0xff0e) /* a full-width full stop: not within numbers */
         return !(behind >= 0xff10 && behind <= 0xff5a) && !(behind >= '0' && behind <= 'z');
     return c == ';' && v->s->greek &&
            (next == v->end || *next == ' ' || *next == '\n' || is_close(behind));
 }
 
-/* Where the bracket that opens before `at` is closed again, in this line and soon, or NULL. */
+/* Where the bracket opened before `at` is closed, nearby and in this line, or NULL. */
 static const char *find_close(const struct view *v, const char *at, uint32_t open, uint32_t close)
 {
     enum { SOON = 1500 };
@@ -247,7 +248,7 @@ static const char *find_close(const struct view *v, const char *at, uint32_t ope
     return NULL;
 }
 
-/* Behind a stop: what repeats or closes it belongs to it. */
+/* After a stop: skips repeated stops and closing marks, which belong to it. */
 static const char *pass_stops(const struct view *v, const char *at)
 {
     size_t n;
@@ -259,7 +260,7 @@ static const char *pass_stops(const struct view *v, const char *at)
     return at;
 }
 
-/* Whether the sentence goes on behind a quotation: と言った, or with a comma. */
+/* Whether the sentence continues after a quotation: と言った, or with a comma. */
 static bool goes_on(const struct view *v, const char *at)
 {
     static const uint32_t commas[] = {0x3001, 0xff0c, ',', 0xff1b, 0xff1a, 0x30fb, 0x60c, 0};
@@ -269,9 +270,9 @@ static bool goes_on(const struct view *v, const char *at)
 }
 
 /*
- * Jumps over a bracket that opens at *at and is closed again: *at is behind it, and true says that
- * a sentence ends there, as one ends inside of it; brackets other than quotations must have begun
- * the sentence for that.
+ * Skips a bracket that opens at *at and is closed again: *at is after it; true if a sentence ends
+ * there because one ends inside it; brackets other than quotations must start the sentence for
+ * that.
  */
 static bool pass_bracket(const struct view *v, const char **at, uint32_t open, size_t n, bool first)
 {
@@ -290,7 +291,7 @@ static bool pass_bracket(const struct view *v, const char **at, uint32_t open, s
     return (quote || first) && (is_stop(last) || last == '!' || last == '?') && !goes_on(v, *at);
 }
 
-/* Bytes of the characters at `at` that surely are letters: kana, and Han from U+4000 on. */
+/* Bytes of a run of letters at `at`: kana, and Han from U+4000 on. */
 static size_t pass_letters(const char *at, const char *end)
 {
     const char *p = at;

@@ -3,11 +3,11 @@
 #define PREP_SENTENCE_SENTENCES_H
 
 /*
- * Documents cut into sentences: what `prep build --split-sentences` does. The stops . ? ! are
- * judged by prep/sentence/punkt.h, either with what NLTK knows of a language (a folder of its
- * punkt_tab; the sentences are NLTK's own then), or with the short lists of language.c. With the
- * latter what ends sentences in other scripts is a stop, too: those of Chinese and Japanese also
- * without white space behind, and not within brackets that close again.
+ * Documents split into sentences, for `prep build --split-sentences`. The stops . ? ! are decided
+ * by prep/sentence/punkt.h, either with NLTK's facts about a language (a folder of its punkt_tab;
+ * then the sentences are NLTK's), or with the short lists of language.c. With the lists, stops of
+ * other scripts count as well: those of Chinese and Japanese also without white space after them,
+ * and not within closed brackets.
  *
  * A `struct sentences` is immutable; threads share it, each with a punkt_work of its own.
  */
@@ -22,20 +22,21 @@
 struct sentences;
 
 /*
- * `lang`: a name or its code of two letters; any name if there is a `model`, a folder of punkt_tab
- * or one that holds a folder of that name. ERR_USAGE lists the names; of the model ERR_IO or
+ * `lang`: a name or its two-letter code; any name if there is a `model`, a folder of punkt_tab or
+ * one that contains a folder of that name. ERR_USAGE lists the names; for the model ERR_IO or
  * ERR_DATA. keep_newlines: white space between two sentences belongs to the first.
  */
 int sentences_create(const char *lang, const char *model, bool keep_newlines,
                      struct sentences **ret, struct err *e);
-void sentences_destroy(struct sentences *s); /* takes NULL */
+void sentences_destroy(struct sentences *s); /* accepts NULL */
 
 /* The language in full, and the digest of the model's files ("" without one). */
 const char *sentences_language(const struct sentences *s);
 const char *sentences_digest(const struct sentences *s);
 bool sentences_keep(const struct sentences *s); /* newlines */
 
-/* Megatron-LM's tool splits a text by pieces of a million characters: bytes of the first one. */
+/* Megatron-LM's tool splits texts in pieces of a million characters: the length of the first in
+ * bytes. */
 enum { SENTENCES_PIECE = 1000000 };
 size_t sentences_piece(const char *text, size_t n);
 
@@ -46,11 +47,11 @@ void sentences_split(const struct sentences *s, const char *text, size_t n, stru
 
 struct sentence_language {
     const char *name, *code;
-    const char *abbreviations; /* with spaces between, without the full stop at their ends */
-    const char *starters;      /* words that begin sentences and are written small within them */
+    const char *abbreviations; /* separated by spaces, without the final full stop */
+    const char *starters;      /* words that begin sentences and are lower case elsewhere */
     const char *months;        /* what follows an ordinal with a full stop */
 };
 
-extern const struct sentence_language sentence_languages[]; /* up to a name of NULL */
+extern const struct sentence_language sentence_languages[]; /* ends with a NULL name */
 
 #endif

@@ -14,7 +14,7 @@ struct sft_encoder {
     const struct sft_plan *plan;
     struct tok_work *work;
     struct chat_work *chat;
-    struct jsonl *json; /* of texts */
+    struct jsonl *json; /* for texts */
     struct chat_record record;
     struct tok_ids ids;
     struct buf mask;
@@ -113,7 +113,7 @@ static int encode_chat(struct sft_encoder *c, const char *line, size_t n, struct
                               &c->mask, e);
 }
 
-/* What is learnt of the first n ids, as bits, and how much that is. */
+/* The loss mask of the first n ids as bits, counted. */
 static void encode_judge(struct sft_encoder *c, size_t n, struct buf *bits)
 {
     const struct sft_plan *p = c->plan;
@@ -131,7 +131,7 @@ static void encode_judge(struct sft_encoder *c, size_t n, struct buf *bits)
     c->counts.barren += !learnt;
 }
 
-/* ERR_DATA: the record is bad, and has left nothing behind. */
+/* ERR_DATA: the record is bad, and nothing of it is kept. */
 static int encode_record(struct sft_encoder *c, struct item *it, const char *line, size_t n,
                          struct err *e)
 {
@@ -167,7 +167,7 @@ static void run_lines(struct sft_encoder *c, struct item *it)
     while (p < end) {
         const char *stop = line_end(p, end);
         if (it->last && *p <= ' ' && jsonl_blank(p, end))
-            break; /* white space at the end of the input is no record */
+            break; /* white space at the end of the input is not a record */
         it->lines++;
         int code = encode_record(c, it, p, (size_t)(stop - p), &it->err);
         if (code == ERR_DATA) {

@@ -3,9 +3,9 @@
 #define PREP_SFT_ENCODE_H
 
 /*
- * The worker's part of `prep sft`: a block of records becomes examples, their packed tokens in
- * column 0 of the item and bits (packed_bits) in column 1, 1 for those that are to be learnt.
- * Records without tokens give no example.
+ * A worker's part of `prep sft`: a block of records becomes examples, their packed tokens in column
+ * 0 of the item and bits (packed_bits) in column 1, 1 for tokens with a loss. Records without
+ * tokens give no example.
  *
  * The plan is shared and immutable; an encoder belongs to one thread.
  */
@@ -21,34 +21,35 @@
 #include "tok/tokenizer/tokenizer.h"
 
 struct sft_plan {
-    const struct tokenizer *tok; /* encodes texts, with the template of its file */
+    const struct tokenizer *tok; /* encodes texts, with its file's template */
     const struct chat *chat;     /* NULL: records have a text */
     const char *text_key;
-    const struct chat_marks *marks; /* NULL: the chat says what is learnt; of a text all is */
+    const struct chat_marks
+        *marks; /* NULL: the chat decides what is learnt; of a text everything */
     bool learn_all;
-    bool drop_long;      /* examples above seq_length are left out, not cut */
+    bool drop_long;      /* longer examples are dropped rather than truncated */
     uint32_t seq_length; /* most tokens of an example */
-    int32_t eod;         /* behind each text; -1: none */
+    int32_t eod;         /* after each text; -1: none */
     int64_t pad;         /* an id that is never learnt from a text; -1: none */
     int64_t vocab_size;
     enum shard_dtype dtype;
     enum on_bad on_bad;
 };
 
-/* Of examples, but for `empty` and `dropped`, which became none. */
+/* Numbers of examples; `empty` and `dropped` ones gave none. */
 struct sft_counts {
     uint64_t empty, dropped, cut;
     uint64_t unmatched; /* a mark is missing */
-    uint64_t barren;    /* no token is to be learnt; those unmatched among them */
+    uint64_t barren;    /* nothing is learnt, including those unmatched */
     uint64_t learnt;    /* tokens */
-    uint64_t specials;  /* strings of special tokens taken as text */
+    uint64_t specials;  /* strings of special tokens treated as text */
 };
 
 struct sft_encoder;
 struct sft_encoder *sft_encoder_create(const struct sft_plan *p);
 void sft_encoder_destroy(struct sft_encoder *c);
 
-/* Fills the item's lower part. What is wrong is in it->code or it->bad. */
+/* Fills the item's outputs. Errors are in it->code or it->bad. */
 void sft_encoder_run(struct sft_encoder *c, struct item *it);
 
 void sft_encoder_counts(const struct sft_encoder *c, struct sft_counts *sum); /* adds to it */

@@ -9,14 +9,14 @@
 enum { NONE = UINT32_MAX };
 
 /*
- * Open sequences by the room that is left in them: a list for each room, and over them a tree of
- * bits that says below which of its leaves there is one.
+ * Open sequences by free space: a list per size, and over the lists a tree of bits that says below
+ * which node there is a sequence.
  */
 struct rooms {
     unsigned char *any; /* [2 * leaves]; the children of k are 2 k and 2 k + 1 */
     size_t leaves;
-    uint32_t *head; /* [leaves] first sequence with so much room */
-    uint32_t *next; /* of each sequence, the one behind it */
+    uint32_t *head; /* [leaves] first sequence with that much space */
+    uint32_t *next; /* of each sequence, the next in its list */
 };
 
 static void rooms_init(struct rooms *r, uint32_t most, size_t n)
@@ -46,7 +46,7 @@ static void rooms_put(struct rooms *r, uint32_t room, uint32_t seq)
         r->any[k] = 1;
 }
 
-/* The sequence with the least room of at least `want`, taken out; NONE if there is none. */
+/* Removes the sequence with the least space of at least `want`; NONE if there is none. */
 static uint32_t rooms_take(struct rooms *r, uint32_t want, uint32_t *ret_room)
 {
     size_t k = r->leaves + want;
@@ -64,7 +64,7 @@ static uint32_t rooms_take(struct rooms *r, uint32_t want, uint32_t *ret_room)
     return seq;
 }
 
-/* Examples by length, the longest first, equal ones as they come. */
+/* Examples by length, the longest first, stable. */
 static uint32_t *sort(const uint32_t *length, size_t n, uint32_t room)
 {
     uint32_t *order = mem_new(n, sizeof(*order));
@@ -79,7 +79,7 @@ static uint32_t *sort(const uint32_t *length, size_t n, uint32_t room)
     return order;
 }
 
-/* The sequence of each example; how many there are. */
+/* Assigns a sequence to each example; returns the number of sequences. */
 static uint32_t pack_place(const uint32_t *length, size_t n, uint32_t room, uint32_t *seq)
 {
     struct rooms r;
@@ -117,7 +117,7 @@ void pack_best_fit(const uint32_t *length, size_t n, uint32_t room, struct pack 
     }
     for (uint32_t s = 0; s < nseq; s++)
         ret->end[s + 1] += ret->end[s];
-    for (size_t i = 0; i < n; i++) /* end[s] runs from where s begins to where it ends */
+    for (size_t i = 0; i < n; i++) /* end[s] advances from the beginning of s to its end */
         ret->order[ret->end[seq[i]]++] = (uint32_t)i;
     free(name);
     free(seq);

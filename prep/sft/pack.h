@@ -3,16 +3,17 @@
 #define PREP_SFT_PACK_H
 
 /*
- * Examples into sequences of bounded length: best fit, the longest example first, each into the
- * sequence with the least room that has enough of it (the one opened last of several). O(n log n),
- * a function of the lengths alone.
+ * Examples into sequences of bounded length: best fit decreasing, each example into the sequence
+ * with the least sufficient space (the last opened on a tie). O(n log n), a function of the lengths
+ * only.
+ *
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct pack {
-    uint32_t *order; /* [n] examples, those of a sequence side by side and in their order */
+    uint32_t *order; /* [n] examples, grouped by sequence, in input order within it */
     size_t *end;     /* [nseq] where each sequence ends in `order` */
     size_t nseq;     /* sequences, in the order of their first examples */
 };

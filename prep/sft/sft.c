@@ -41,8 +41,8 @@ struct sft {
     size_t input;  /* of the last item */
     uint64_t line; /* records of that input before the next item */
     uint64_t notes;
-    /* the window: examples that wait to be packed */
-    struct spill spill; /* of each its tokens, and behind them the bits of its mask */
+    /* the window: examples to be packed */
+    struct spill spill; /* of each its tokens, then the bits of its mask */
     uint32_t *length;
     uint64_t *at; /* in the spill */
     size_t n, window;
@@ -56,7 +56,7 @@ double sft_padding(const struct sft_report *r, uint32_t seq_length)
     return all > 0 ? 1 - (double)r->tokens / all : 0;
 }
 
-/* ---- what was asked ------------------------------------------------------------------------- */
+/* ---- the request ------------------------------------------------------------------------- */
 
 static int make_plan(struct sft *s, struct err *e)
 {
@@ -92,7 +92,7 @@ static int make_plan(struct sft *s, struct err *e)
     return code;
 }
 
-/* ---- what the work is, and what of it is there ---------------------------------------------- */
+/* ---- the work, and what exists of it ---------------------------------------------- */
 
 static size_t describe_options(struct sft *s)
 {
@@ -120,7 +120,7 @@ static size_t describe_options(struct sft *s)
     return n;
 }
 
-/* The manifest as far as it is known. */
+/* The manifest as far as known. */
 static struct manifest describe_sft(struct sft *s)
 {
     const struct tok_info *info = tok_info(s->q->tok);
@@ -156,7 +156,7 @@ static int stat_inputs(struct sft *s, struct err *e)
     return 0;
 }
 
-/* The digests of all inputs that were not read whole. */
+/* Digests of the inputs that were not read to their end. */
 static int hash_inputs(struct sft *s, struct err *e)
 {
     int code = 0;
@@ -170,7 +170,7 @@ static int hash_inputs(struct sft *s, struct err *e)
     return code;
 }
 
-/* A set that is there with all its files: whether it is what would be made. */
+/* Whether an existing set is what would be built. */
 static int compare(struct sft *s, struct err *e)
 {
     const char *prefix = s->q->prefix;
@@ -216,10 +216,10 @@ static int check_outputs(struct sft *s, bool overwrite, struct err *e)
     return code;
 }
 
-/* Bad records without a set are those of a run that was stopped just before its commit. */
+/* Bad records without a set come from a run that was killed just before its commit. */
 static int look_at_outputs(struct sft *s, struct err *e)
 {
-    int code = commit_finish(s->q->prefix, e); /* what was all but written is there, too */
+    int code = commit_finish(s->q->prefix, e); /* an unfinished commit counts as written */
     bool all = !s->pipe && !s->q->overwrite;
     for (const char *const *p = suffix; *p && !code && all; p++) {
         char *path = mem_printf("%s%s", s->q->prefix, *p);
@@ -234,7 +234,7 @@ static int look_at_outputs(struct sft *s, struct err *e)
     return code ? code : check_outputs(s, s->q->overwrite, e);
 }
 
-/* ---- beginning ------------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------------------ */
 
 static int open_all(struct sft *s, struct err *e)
 {
@@ -284,7 +284,7 @@ static void close_all(struct sft *s)
 
 /* ---- the window ----------------------------------------------------------------------------- */
 
-/* Each example a sequence of its own. */
+/* Each example is its own sequence. */
 static void pack_none(size_t n, struct pack *ret)
 {
     *ret = (struct pack){.order = mem_new(n, sizeof(*ret->order)),
@@ -395,7 +395,8 @@ static int take_bad(struct sft *s, const struct item *it, struct err *e)
     return code;
 }
 
-/* ---- the line ------------------------------------------------------------------------------- */
+/* ---- the pipeline -------------------------------------------------------------------------------
+ */
 
 static int tick(void *arg)
 {

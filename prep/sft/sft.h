@@ -4,12 +4,12 @@
 
 /*
  * `prep sft`: records for supervised training in, a packed set out (dataset/packed/packed.h). The
- * bytes depend on the inputs, the options and the tokenizer, not on the number of workers. Nothing
- * stands under a final name before all of it is there; an interrupted run begins anew.
+ * bytes depend on the inputs, the options and the tokenizer, not on the number of workers. No file
+ * has its final name before all are complete; an interrupted run starts over.
  *
- * Memory: a fixed number of blocks whatever the size of the input, and some 40 bytes for each
- * of SFT_WINDOW examples; tokens wait in an unnamed file beside the output until their window is
- * full and is packed by best fit.
+ * Memory: a fixed number of blocks for any input size, and some 40 bytes for each of SFT_WINDOW
+ * examples; tokens go into an unnamed file beside the output until their window is full and is
+ * packed by best fit.
  */
 
 #include <signal.h>
@@ -38,34 +38,35 @@ struct sft_request {
     const char *prefix;
     const char *template;                  /* a name of chat.h; "text": records have a text */
     const struct tokenizer *tok;           /* for texts, as the user opened it */
-    const struct tokenizer *bare, *framed; /* as chat_open takes them; bare for marks, too */
+    const struct tokenizer *bare, *framed; /* for chat_open; bare for marks, too */
     const char *text_key;
     const char *answer, *question; /* strings that begin them, or NULL */
     bool learn_all, drop_long, append_eod, overwrite;
     bool pack; /* else each example is a sequence */
     uint32_t seq_length;
-    const char *specials;            /* the choice as the user spells it, for the manifest */
+    const char *specials;            /* as the user spells it, for the manifest */
     const struct tok_choice *choice; /* of the tokenizer, likewise (tok_flags_choices) */
     size_t nchoices;
     enum on_bad on_bad;
     int workers;   /* >= 1 */
     size_t window; /* examples that are packed together; 0: SFT_WINDOW */
 
-    const volatile sig_atomic_t *stop; /* not 0: stop as soon as may be, ERR_FAIL */
-    /* On the caller's thread, several times a second; the bytes of all inputs, 0 if not known. */
+    const volatile sig_atomic_t *stop; /* not 0: stop soon, ERR_FAIL */
+    /* On the caller's thread, several times a second; `total`: bytes of all inputs, 0 if unknown.
+     */
     void (*progress)(void *arg, const struct sft_report *r, uint64_t total);
-    /* A whole sentence about a record that was left out; the first SFT_NOTES of them. */
+    /* A sentence about a skipped record; only the first SFT_NOTES. */
     void (*note)(void *arg, const char *sentence);
     void *arg;
 };
 
 /*
- * ERR_USAGE for what does not go together, and for a set that is there and comes from other inputs,
- * options or another tokenizer; ERR_DATA for a bad record (file, line, reason).
+ * ERR_USAGE for options that exclude each other, and for an existing set from other inputs, options
+ * or tokenizer; ERR_DATA for a bad record (file, line, reason).
  */
 int sft_run(const struct sft_request *q, struct sft_report *ret, struct err *e);
 
-/* The share of places that hold no token, of sequences of seq_length. */
+/* The share of padding in sequences of seq_length. */
 double sft_padding(const struct sft_report *r, uint32_t seq_length);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/format/json.h"
 #include "base/core/mem.h"
 
-/* Room for the longest sequence that the files can have, whatever the header says of it. */
+/* Space for the longest sequence possible in the files, whatever the header says. */
 static size_t most(const struct packed *set)
 {
     return set->seq_length < set->ntokens ? set->seq_length : (size_t)set->ntokens;

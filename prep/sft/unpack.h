@@ -3,14 +3,14 @@
 #define PREP_SFT_UNPACK_H
 
 /*
- * `prep unpack`: the sequences of a packed set as lines of JSON, under the names that NeMo's packed
- * files have:
+ * `prep unpack`: the sequences of a packed set as lines of JSON, with the keys of NeMo's packed
+ * files:
  *
  *     {"input_ids":[...],"loss_mask":[0,1,...],"seq_start_id":[0,...]}
  *
- * seq_start_id is where each example begins. With a tokenizer "text" has the text of each. A place
- * of loss_mask is for the token that stands there, or in NeMo's way for the one behind it, which is
- * foretold there; the last place of an example is then 0.
+ * seq_start_id is where each example begins. With a tokenizer "text" has the text of each. An entry
+ * of loss_mask is for the token at that place, or as in NeMo for the next one, which is predicted
+ * there; the last entry of an example is then 0.
  */
 
 #include <stdbool.h>

@@ -11,9 +11,9 @@
 #include "dataset/sample/blend_set.h"
 #include "dataset/shard/prefix.h"
 
-/* ---- asking --------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-/* Who the cache says tokenized: strings live in the flags, the tokenizer and the manifest. */
+/* The tokenizer for cache names; its strings live in the flags, the tokenizer and the manifest. */
 struct namer {
     struct core_tokenizer core;
     struct tokenizer *tok;
@@ -74,9 +74,9 @@ static const char *first_prefix(const struct data_lists *l)
     return first;
 }
 
-/* Opens what the request asks for; `c` says how far. */
-static int open_mix(const struct blend_request *q, struct blend_set_config *c, struct blend_set *m,
-                    struct err *e)
+/* Opens the data of the request, as far as `c` says. */
+static int open_blend(const struct blend_request *q, struct blend_set_config *c,
+                      struct blend_set *m, struct err *e)
 {
     struct data_lists l;
     struct namer n = {0};
@@ -114,8 +114,7 @@ static void say(const struct blend_request *q, bool warning, struct buf *sentenc
     buf_reset(sentence);
 }
 
-/* Samples were asked for of a part whose share comes out empty, that has none, or no data of its
- * own. */
+/* Reports a part that was requested but has an empty share, no share, or no data. */
 static void tell_absent(const struct blend_request *q, const struct blend_set *m, enum part part,
                         struct buf *b)
 {
@@ -181,7 +180,7 @@ static void tell_part(const struct blend_request *q, const struct blend_set *m, 
     buf_finish(&b);
 }
 
-/* Something must come of it: ERR_USAGE for the first part that was asked for. */
+/* At least one part must have samples: else ERR_USAGE for the first requested part. */
 static int need_any(const struct blend_request *q, const struct blend_set *m, struct err *e)
 {
     int first = PARTS;
@@ -197,7 +196,7 @@ int index_run(const struct blend_request *q, struct buf *out, struct err *e)
 {
     struct blend_set m;
     struct blend_set_config c = {.save = true, .rebuild = q->rebuild, .idx_only = true};
-    int code = open_mix(q, &c, &m, e);
+    int code = open_blend(q, &c, &m, e);
     if (code)
         return code;
     code = need_any(q, &m, e);
@@ -210,7 +209,7 @@ int index_run(const struct blend_request *q, struct buf *out, struct err *e)
 /* ---- blend ---------------------------------------------------------------------------------- */
 
 struct row {
-    double weight, share, epochs; /* epochs: tokens taken by tokens there are */
+    double weight, share, epochs; /* epochs: tokens taken / tokens available */
     uint64_t samples, tokens, there;
 };
 
@@ -265,7 +264,7 @@ static void json_part(const struct blend_set_share *p, struct buf *out)
     buf_adds(out, "]}");
 }
 
-/* What is taken when a run of `samples` goes through one data set, which may hold more. */
+/* Counts what a run of `samples` takes of one dataset, which may have more. */
 static void take_asked(struct blend_set_share *p, uint64_t samples)
 {
     if (!p->blended && samples < p->count)
@@ -276,7 +275,7 @@ int blend_run(const struct blend_request *q, struct buf *out, struct err *e)
 {
     struct blend_set m;
     struct blend_set_config c = {.plan_only = true};
-    int code = open_mix(q, &c, &m, e);
+    int code = open_blend(q, &c, &m, e);
     if (code)
         return code;
     code = need_any(q, &m, e);

@@ -4,7 +4,7 @@
 
 /*
  * `prep index` and `prep blend`: the order of a training run before it starts. The first writes the
- * index files, the second only counts what the run will take of each data set. Neither needs a
+ * index files, the second only counts what the run takes of each dataset. Neither needs a
  * .bin.
  */
 
@@ -18,23 +18,23 @@
 
 struct blend_request {
     const struct data_flags *data;
-    const char *prefix;                /* one data set, in place of those; NULL: none */
-    const char *split;                 /* NULL: of lists for each part */
-    const struct tok_flags *tokenizer; /* names core's files; if none is given, the manifest's */
+    const char *prefix;                /* one dataset, instead of those; NULL: none */
+    const char *split;                 /* NULL: with a list per part */
+    const struct tok_flags *tokenizer; /* names core's files; default: the manifest's */
     uint32_t seq_length, seed;
     uint64_t samples[PARTS]; /* 0: none; SAMPLES_ALL: every sample once */
-    bool rebuild;            /* index: even if the files fit */
+    bool rebuild;            /* index: even if the files are valid */
     bool json;               /* blend: one JSON object */
-    void (*note)(void *arg, bool warning, const char *sentence); /* what became of each part */
+    void (*note)(void *arg, bool warning, const char *sentence); /* the result of each part */
     void *arg;
 };
 
-/* Parts that come out empty are left out with a warning; ERR_USAGE if that leaves none. */
+/* Empty parts are skipped with a warning; ERR_USAGE if none is left. */
 
-/* Paths of the files, a line each, are appended to `out`. */
+/* Appends the paths of the files to `out`, one per line. */
 int index_run(const struct blend_request *q, struct buf *out, struct err *e);
 
-/* The answer is appended to `out`. */
+/* Appends the answer to `out`. */
 int blend_run(const struct blend_request *q, struct buf *out, struct err *e);
 
 #endif

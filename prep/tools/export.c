@@ -12,9 +12,9 @@
 #include "dataset/shard/shard.h"
 
 enum {
-    CHUNK_TOKENS = 1 << 17, /* a chunk ends behind the document with which it has so many */
+    CHUNK_TOKENS = 1 << 17, /* a chunk ends after the document that reaches this many */
     CHUNK_DOCS = 1 << 14,
-    AHEAD = 4 /* chunks of a round, for each thread */
+    AHEAD = 4 /* chunks per thread and round */
 };
 
 /* Documents that one task turns into lines. */
@@ -26,7 +26,7 @@ struct chunk {
     struct err err;
 };
 
-/* What a thread has of its own. */
+/* Per-thread state. */
 struct worker {
     struct tok_work *work;
     struct tok_ids ids;
@@ -122,7 +122,7 @@ static void do_chunk(void *arg, int task, int thread)
 /* ---- all of them -------------------------------------------------------------------------------
  */
 
-/* The documents of the next chunk; what is wrong with their bounds is found by who reads them. */
+/* The documents of the next chunk; errors in their bounds are found when they are read. */
 static void export_cut(const struct export *x, uint64_t from, struct chunk *c)
 {
     const struct shard *s = &x->shard;
@@ -145,7 +145,7 @@ static int write_chunk(struct export *x, const struct chunk *c, struct export_re
         *e = c->err;
         return c->code;
     }
-    /* lines of what was zeros because the file shrank are not to get out */
+    /* do not write lines made from the zeros of a file that shrank */
     int code = map_check(&x->shard.bin, e);
     if (!code)
         code = map_check(&x->shard.idx, e);

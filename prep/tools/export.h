@@ -3,9 +3,9 @@
 #define PREP_TOOLS_EXPORT_H
 
 /*
- * `prep export`: a shard back to JSONL, one line for each document: its text, decoded, or its ids.
- * The bytes do not depend on the number of threads. Memory holds the lines that are under way, so
- * one long document counts whole.
+ * `prep export`: a shard back to JSONL, one line per document: its text, decoded, or its ids. The
+ * output does not depend on the number of threads. Memory holds the lines in progress, so one long
+ * document counts in full.
  */
 
 #include <signal.h>
@@ -19,12 +19,12 @@
 
 struct export_request {
     const char *prefix;
-    const struct tokenizer *tok; /* decodes; NULL: ids are written */
+    const struct tokenizer *tok; /* decodes; NULL: write ids */
     const char *key;             /* of the text or the ids in each line */
-    bool keep_eod;               /* else an end of document at a document's end is left out */
+    bool keep_eod;               /* else a document's final end of document is dropped */
     enum zblock kind;
     int workers; /* >= 1 */
-    /* In order. Other than 0 stops it. */
+    /* Called in order. Anything but 0 stops. */
     int (*write)(void *to, const void *p, size_t n, struct err *e);
     void *to;
     const volatile sig_atomic_t *stop;                          /* may be NULL */
@@ -34,13 +34,13 @@ struct export_request {
 
 struct export_report {
     uint64_t documents, tokens;
-    uint64_t eods; /* ends of document left out */
-    int64_t eod;   /* -1: not known, so that none was */
+    uint64_t eods; /* ends of document dropped */
+    int64_t eod;   /* -1: unknown, none dropped */
 };
 
 /*
- * ERR_USAGE for another tokenizer than the manifest's, ERR_DATA for a shard that does not hold
- * together or an id that the tokenizer does not have.
+ * ERR_USAGE for another tokenizer than the manifest's, ERR_DATA for an inconsistent shard or an id
+ * that the tokenizer does not have.
  */
 int export_run(const struct export_request *q, struct export_report *ret, struct err *e);
 

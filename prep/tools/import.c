@@ -37,8 +37,7 @@ static int find_in(const char *folder, char ***ret, size_t *ret_n, struct err *e
     return err_set(e, ERR_IO, "%s: this folder has no .ds, .idx, .npy or .bin", folder);
 }
 
-/* The name itself where there is no such file: a TNTIDX prefix, or what foreign_open complains of.
- */
+/* The name itself if there is no such file: a TNTIDX prefix, or an error of foreign_open. */
 static int find_named(const char *given, char ***ret, size_t *ret_n, struct err *e)
 {
     if (strpbrk(given, "*?[") && !file_exists(given))
@@ -159,7 +158,7 @@ static int look_at_outputs(const struct import_request *q, bool overwrite, const
     return output_check_all(q->output, suffix, &rule, e);
 }
 
-/* All are opened once before anything is written: what is wrong with the last stops it at once. */
+/* Opens every file once before anything is written, so that errors in the last one show early. */
 static int import_look(struct import *x, struct err *e)
 {
     const struct import_request *q = x->q;
@@ -206,7 +205,7 @@ static void say(const struct import *x, struct manifest *m)
 static int import_write_all(struct import *x, struct import_report *ret, struct err *e)
 {
     struct manifest m;
-    /* the writer's type goes by a vocabulary; ids are packed here */
+    /* the writer derives its type from a vocabulary; ids are packed here */
     int code = shard_writer_open(&x->w, x->q->output, x->dtype == SHARD_U16 ? 1 : 0, e);
     if (code)
         return code;

@@ -14,7 +14,7 @@
 
 enum { BINS = 32, BAR = 40 };
 
-/* Sequences by length: bin 0 holds the empty ones, bin k those of 2^(k-1) .. 2^k - 1 tokens. */
+/* Sequences by length: bin 0 counts empty ones, bin k those of 2^(k-1) .. 2^k - 1 tokens. */
 struct inspection {
     const struct inspect_request *q;
     struct shard shard;

@@ -3,8 +3,8 @@
 #define PREP_TOOLS_INSPECT_H
 
 /*
- * `prep inspect`: what a token shard holds, as text for people or as one JSON object. The shard may
- * be anyone's; a manifest beside it is shown and, when checking, held against it.
+ * `prep inspect`: the contents of a token shard, as text for people or as one JSON object. The
+ * shard may come from any tool; its manifest, if any, is shown, and verified by a check.
  */
 
 #include <stdbool.h>
@@ -17,20 +17,20 @@
 #include "tok/tokenizer/tokenizer.h"
 
 struct inspect_request {
-    const char *prefix; /* with or without .bin or .idx behind it */
+    const char *prefix; /* with or without .bin or .idx */
     bool check;         /* every length, offset and id; the manifest's digests */
     bool json;
-    const struct number_range *document; /* to be shown */
+    const struct number_range *document; /* to show */
     size_t ndocuments;                   /* ranges */
     const struct tokenizer *tok;         /* decodes them, and bounds the ids; may be NULL */
-    int64_t vocab_size; /* bounds the ids where no tokenizer is named; 0: the manifest's */
+    int64_t vocab_size;                  /* bounds the ids without a tokenizer; 0: the manifest's */
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes checked; may be NULL */
     void *arg;
 };
 
 /*
- * Appends the answer to `out`. ERR_DATA for files that do not hold together, ERR_INTEGRITY for
- * bytes that are not the manifest's.
+ * Appends the answer to `out`. ERR_DATA for inconsistent files, ERR_INTEGRITY for bytes that differ
+ * from the manifest's.
  */
 int inspect_run(const struct inspect_request *q, struct buf *out, struct err *e);
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Digits at *s, which moves behind them; without any, `missing`. */
+/* Digits at *s, which moves past them; `missing` if there are none. */
 static bool take_number(const char **s, uint64_t missing, uint64_t *ret)
 {
     *ret = missing;

@@ -2,7 +2,7 @@
 #ifndef PREP_TOOLS_RANGE_H
 #define PREP_TOOLS_RANGE_H
 
-/* Ranges of numbers as users write them: documents or samples, counted from 0. */
+/* Ranges of numbers on the command line: documents or samples, counted from 0. */
 
 #include <stdint.h>
 
@@ -15,14 +15,14 @@ struct number_range {
 };
 
 /*
- * "7" is one number, "5-7" three, "5-" all from 5, "-7" those from 0 to 7. `option` begins the
- * sentence of a refusal (ERR_USAGE), as "--documents".
+ * "7" is one number, "5-7" three, "5-" all from 5, "-7" those from 0 to 7. ERR_USAGE; the message
+ * begins with `option`, "--documents".
  */
 int range_parse(const char *text, const char *option, struct number_range *ret, struct err *e);
 
 /*
- * The last number of `r` where there are `count`; ERR_USAGE where the range leaves them, in a
- * sentence with `what` (as "document") and `where` (what has `count` of them).
+ * The last number of `r` when there are `count`; ERR_USAGE if the range exceeds them, with `what`
+ * ("document") and `where` (what has `count` of them) in the message.
  */
 int range_last(const struct number_range *r, uint64_t count, const char *what, const char *where,
                uint64_t *ret, struct err *e);

@@ -15,7 +15,7 @@
 struct view {
     const struct sample_request *q;
     struct blend_set mix;
-    bool packed; /* then of `pack` instead */
+    bool packed; /* if so, `pack` is used */
     struct packed_data pack;
     struct batch_layout layout;
     int64_t limit;
@@ -25,7 +25,7 @@ struct view {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Vocabulary and end of document, of the tokenizer or else of the first data set's manifest. */
+/* Vocabulary and end of document, of the tokenizer, else of the first dataset's manifest. */
 static int sample_settle(struct view *v, const char *prefix, struct err *e)
 {
     const struct sample_request *q = v->q;
@@ -212,7 +212,7 @@ static void text_sample(const struct view *v, uint64_t k, const char *prefix, ui
     buf_addc(out, '\n');
 }
 
-/* The data set that sample k comes from, and which of its samples (or packed sequences) it is. */
+/* The dataset that sample k comes from, and which of its samples (or packed sequences) it is. */
 static const char *origin(const struct view *v, uint64_t k, uint64_t *ret_at)
 {
     if (!v->packed)

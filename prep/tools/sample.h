@@ -4,9 +4,9 @@
 
 /*
  * `prep inspect --samples`: samples of a run's order exactly as the trainer sees them, made by the
- * very functions that it calls (dataset/sample/blend_set.h, dataset/sample/batch.h): tokens,
- * labels, loss mask, positions, and the stretches that see nothing of each other; and where each
- * comes from. Packed sets (dataset/sample/packed_feed.h) as well.
+ * functions that it calls (dataset/sample/blend_set.h, dataset/sample/batch.h): tokens, labels,
+ * loss mask, positions, the segments that do not attend to each other, and where each sample comes
+ * from. Packed sets (dataset/sample/packed_feed.h) as well.
  */
 
 #include <stdbool.h>
@@ -21,20 +21,19 @@
 
 struct sample_request {
     const struct data_flags *data;
-    const char *prefix; /* one data set, in place of those; NULL: none */
-    const char *split;  /* NULL: of lists for each part */
+    const char *prefix; /* one dataset, instead of those; NULL: none */
+    const char *split;  /* NULL: with a list per part */
     uint32_t seq_length, seed;
     uint64_t samples; /* of the part, the run's; SAMPLES_ALL: every sample once */
     enum part part;
-    const struct number_range *sample; /* to be shown: places in the order */
+    const struct number_range *sample; /* to show: places in the order */
     size_t n;                          /* ranges */
     bool eod_mask_loss, reset_position_ids, reset_attention_mask;
-    const struct tokenizer
-        *tok; /* decodes, bounds the ids, knows the end of document; may be NULL */
+    const struct tokenizer *tok; /* decodes, bounds the ids, has the end of document; may be NULL */
     bool json;
 };
 
-/* The answer is appended to `out`. No index file is written. */
+/* Appends the answer to `out`. Writes no index files. */
 int sample_run(const struct sample_request *q, struct buf *out, struct err *e);
 
 #endif

@@ -31,7 +31,7 @@ static int digest_idx(const struct shard *s, const char *want, struct err *e)
     return code;
 }
 
-/* The .bin once: ids and digest. */
+/* One pass over the .bin: ids and digest. */
 static int check_shard(const struct verify_request *q, const struct manifest *m,
                        const struct shard *s, const struct packed *p, struct verify_report *r,
                        struct err *e)
@@ -73,7 +73,7 @@ static int open_and_check(const struct verify_request *q, const struct manifest 
     return code;
 }
 
-/* What the tokenizer, the user and the manifest say of ids. */
+/* The id limit and end of document from tokenizer, user and manifest. */
 static int verify_settle(const struct verify_request *q, const struct manifest *m,
                          struct verify_report *r, struct err *e)
 {
@@ -88,7 +88,7 @@ static int verify_settle(const struct verify_request *q, const struct manifest *
                                 : 0;
 }
 
-/* The shard was found bad, as `e` says: can it be mended, and is it to be? 0: it was. */
+/* The shard is bad, as `e` says: diagnoses it, and decides on a repair. 0: repair it. */
 static int consider(const struct verify_request *q, struct verify_report *r, struct err *e)
 {
     struct err why;
@@ -107,7 +107,7 @@ static int consider(const struct verify_request *q, struct verify_report *r, str
     return q->repair ? 0 : err_hint(e, "--repair repairs it (%s)", words);
 }
 
-/* Of a piece that has its name still: all others are there, too. */
+/* For a piece that was not renamed: checks that all others exist. */
 static int check_pieces(const struct verify_request *q, const struct manifest *m, struct err *e)
 {
     char *end = mem_printf("_%05" PRIu64, m->piece);
