@@ -268,7 +268,7 @@ static void apply_defaults(struct opts *o)
             bool own = opt_for_verb(r, o->verb);
             if (own != mine || !r->def)
                 continue;
-            int rc = opt_store(o, i, r->name, &r->def, 1, false, &e);
+            int rc = opt_store(o, i, r->name, &(struct opt_texts){&r->def, 1, false}, &e);
             BUG_ON(rc, "default of --%s: %s", r->name, e.msg);
         }
 }
@@ -350,7 +350,8 @@ static int apply_flag(struct opts *o, struct flag *f, const struct flag *before,
         opt_join(o, before, f);
     if (before && !list)
         opt_value_text(o, f->row, &was);
-    int rc = opt_apply(o, f->row, &flag, label, f->text, f->ntext, false, e);
+    const struct opt_texts value = {f->text, f->ntext, false};
+    int rc = opt_apply(o, f->row, &flag, label, &value, e);
     if (!rc && before && !list) {
         opt_value_text(o, f->row, &is);
         if (strcmp(buf_str(&was), buf_str(&is)) != 0)
@@ -508,7 +509,7 @@ int opts_set_from(struct opts *o, enum opt_origin from, const char *where, const
     if (!opt_for_verb(opt_row(o->table, row), o->verb))
         return 0;
     const char *label = arena_printf(&o->arena, "--%s", name);
-    return opt_apply(o, row, &origin, label, &text, 1, false, e);
+    return opt_apply(o, row, &origin, label, &(struct opt_texts){&text, 1, false}, e);
 }
 
 enum opt_origin opts_origin(const struct opts *o, const char *name)

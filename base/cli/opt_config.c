@@ -39,7 +39,7 @@ int opt_apply_preset(struct opts *o, const char *name, struct err *e)
         BUG_ON(row == NO_ROW, "preset %s sets %s, which is no option", name, (*v)[0]);
         if (!opt_for_verb(opt_row(o->table, row), o->verb))
             continue;
-        int rc = opt_apply(o, row, &origin, (*v)[0], &(*v)[1], 1, false, &why);
+        int rc = opt_apply(o, row, &origin, (*v)[0], &(struct opt_texts){&(*v)[1], 1, false}, &why);
         BUG_ON(rc, "preset %s: %s", name, why.msg);
     }
     return 0;
@@ -87,7 +87,8 @@ static int apply_entry(struct opts *o, const char *path, const struct toml_entry
         return 0; /* another verb's: one file may serve all */
     struct opt_origin_row origin = {FROM_FILE,
                                     arena_printf(&o->arena, "file %s:%u", path, t->line)};
-    return opt_apply(o, row, &origin, t->key, t->values, t->nvalues, t->is_array, e);
+    const struct opt_texts value = {t->values, t->nvalues, t->is_array};
+    return opt_apply(o, row, &origin, t->key, &value, e);
 }
 
 static int judge_entry(struct opts *o, const char *path, const struct toml_file *f, size_t i,

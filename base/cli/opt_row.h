@@ -83,12 +83,16 @@ void opt_check_table(const struct opt_table *t);
 
 /* ---- values (opt_value.c) ---- */
 
-/*
- * Parses `n` texts as the value of `row` and stores it. Error messages begin with `label`. With
- * `verbatim` a list's texts are its items; else they are split at commas.
- */
-int opt_store(struct opts *o, int row, const char *label, const char *const *text, size_t n,
-              bool verbatim, struct err *e);
+/* The texts of one value. */
+struct opt_texts {
+    const char *const *text;
+    size_t n;
+    bool verbatim; /* a list's texts are its items; else they are split at commas */
+};
+
+/* Parses the value of `row` and stores it. Error messages begin with `label`. */
+int opt_store(struct opts *o, int row, const char *label, const struct opt_texts *value,
+              struct err *e);
 
 /* A row's value as TOML; false for an unset text, which TOML cannot express. */
 bool opt_value_text(const struct opts *o, int row, struct buf *b);
@@ -98,7 +102,7 @@ void opt_bounds_text(const struct opt *o, char *ret, size_t size);
 
 /* As opt_store, and records the origin; a value of higher precedence stays. */
 int opt_apply(struct opts *o, int row, const struct opt_origin_row *origin, const char *label,
-              const char *const *text, size_t n, bool verbatim, struct err *e);
+              const struct opt_texts *value, struct err *e);
 
 /* ---- sources (opt_config.c) ---- */
 

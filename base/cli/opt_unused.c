@@ -33,7 +33,7 @@ static bool has_value(const struct opts *o, int row, const char *text)
     struct opts scratch = *o;
     scratch.arena = (struct arena){0};
     scratch.values = mem_new(r->offset + sizeof(struct opt_list), 1);
-    int rc = text ? opt_store(&scratch, row, r->name, &text, 1, false, &e) : 0;
+    int rc = text ? opt_store(&scratch, row, r->name, &(struct opt_texts){&text, 1, false}, &e) : 0;
     BUG_ON(rc, "--%s: %s", r->name, e.msg);
     bool set = opt_value_text(o, row, &now), set_there = opt_value_text(&scratch, row, &other);
     bool same = set == set_there && (!set || !strcmp(buf_str(&now), buf_str(&other)));

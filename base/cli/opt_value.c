@@ -339,17 +339,16 @@ static bool is_there(const char *name)
     return there;
 }
 
-static void store_list(struct opts *o, const struct opt *row, const char *const *text, size_t n,
-                       bool verbatim)
+static void store_list(struct opts *o, const struct opt *row, const struct opt_texts *value)
 {
-    size_t room = n;
-    for (size_t i = 0; i < n && !verbatim; i++)
-        for (const char *s = text[i]; *s; s++)
-            room += *s == ',';
-    struct opt_list list = {arena_take(&o->arena, room, sizeof(char *)), 0};
-    for (size_t i = 0; i < n; i++) {
-        const char *rest = text[i];
-        bool whole = verbatim || (row->paths && is_there(rest));
+    size_t most = value->n;
+    for (size_t i = 0; i < value->n && !value->verbatim; i++)
+        for (const char *s = value->text[i]; *s; s++)
+            most += *s == ',';
+    struct opt_list list = {arena_take(&o->arena, most, sizeof(char *)), 0};
+    for (size_t i = 0; i < value->n; i++) {
+        const char *rest = value->text[i];
+        bool whole = value->verbatim || (row->paths && is_there(rest));
         if (whole)
             list.item[list.n++] = arena_strdup(&o->arena, rest);
         while (!whole && *rest) {
@@ -362,31 +361,31 @@ static void store_list(struct opts *o, const struct opt *row, const char *const 
     memcpy((char *)o->values + row->offset, &list, sizeof(list));
 }
 
-int opt_store(struct opts *o, int row, const char *label, const char *const *text, size_t n,
-              bool verbatim, struct err *e)
+int opt_store(struct opts *o, int row, const char *label, const struct opt_texts *value,
+              struct err *e)
 {
     const struct opt *r = opt_row(o->table, row);
-    for (size_t i = 0; i < n; i++) {
-        int rc = check_utf8(label, text[i], e);
+    for (size_t i = 0; i < value->n; i++) {
+        int rc = check_utf8(label, value->text[i], e);
         if (rc)
             return rc;
     }
     if (r->type == OPT_LIST) {
-        store_list(o, r, text, n, verbatim);
+        store_list(o, r, value);
         return 0;
     }
-    if (n != 1)
-        return err_set(e, ERR_USAGE, "%s: expected one value, got %zu", label, n);
-    return store_one(o, r, label, text[0], e);
+    if (value->n != 1)
+        return err_set(e, ERR_USAGE, "%s: expected one value, got %zu", label, value->n);
+    return store_one(o, r, label, value->text[0], e);
 }
 
 int opt_apply(struct opts *o, int row, const struct opt_origin_row *origin, const char *label,
-              const char *const *text, size_t n, bool verbatim, struct err *e)
+              const struct opt_texts *value, struct err *e)
 {
     struct opt_origin_row *kept = (struct opt_origin_row *)o->origin + row;
     if (kept->from > origin->from)
         return 0;
-    int rc = opt_store(o, row, label, text, n, verbatim, e);
+    int rc = opt_store(o, row, label, value, e);
     if (!rc)
         *kept = *origin;
     return rc;

@@ -110,6 +110,15 @@ static int jsonl_take_text(struct jsonl *j, struct json_walk *w, const char **re
     return 0;
 }
 
+/* After the elements of an array, all good or not: steps past it, else back to `start`. */
+static bool array_ends(struct json_walk *w, bool good, size_t start, struct err *e)
+{
+    good = good && json_peek(w) == ']';
+    w->i = good ? w->i + 1 : start;
+    w->e = e;
+    return good;
+}
+
 /*
  * The integers of an array; false at the first element that is not one, with the position
  * unchanged, so that json_skip checks the array like any other value.
@@ -127,11 +136,7 @@ static bool jsonl_take_ids(struct jsonl *j, struct json_walk *w, struct jsonl_va
         more = good && json_peek(w) == ',';
         w->i += more;
     }
-    good = good && json_peek(w) == ']';
-    w->i++;
-    w->e = e;
-    if (!good) {
-        w->i = start;
+    if (!array_ends(w, good, start, e)) {
         j->ids_n = first;
         return false;
     }
@@ -165,11 +170,7 @@ static bool take_strings(struct jsonl *j, struct json_walk *w, struct jsonl_valu
         more = json_peek(w) == ',';
         w->i += more;
     }
-    good = good && json_peek(w) == ']';
-    w->i++;
-    w->e = e;
-    if (!good) {
-        w->i = start;
+    if (!array_ends(w, good, start, e)) {
         j->text_n = first;
         return false;
     }

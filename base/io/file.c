@@ -389,7 +389,7 @@ static int take_over(const char *tmp, const char *first, const struct outdir_mar
 int outdir_resume(const char *path, const char *first, const struct outdir_mark *mark,
                   struct outfile *f, char **ret, enum outdir_left *ret_left, struct err *e)
 {
-    enum { GAP = 2 }; /* as sweep_behind */
+    enum { GAP = 2 }; /* as sweep_after */
     *ret_left = OUTDIR_NEW;
     for (unsigned n = 0, missing = 0; missing < GAP; n++) {
         enum outdir_left left = OUTDIR_NEW;

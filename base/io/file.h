@@ -107,8 +107,8 @@ struct outdir_mark {
 enum outdir_left { OUTDIR_NEW, OUTDIR_RESUMED, OUTDIR_STALE };
 
 /*
- * outdir_create, or takes over a folder of the same `path` that a dead writer left with the mark, by
- * *ret_left. Folders with another text are removed: OUTDIR_STALE, with a new one.
+ * outdir_create, or takes over a folder of the same `path` that a dead writer left with the mark,
+ * by *ret_left. Folders with another text are removed: OUTDIR_STALE, with a new one.
  */
 int outdir_resume(const char *path, const char *first, const struct outdir_mark *mark,
                   struct outfile *f, char **ret, enum outdir_left *ret_left, struct err *e);

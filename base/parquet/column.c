@@ -52,6 +52,8 @@ static int stream_varint(struct pq_column *c, uint64_t *ret, struct err *e)
 
 struct delta {
     uint64_t block, minis, per_mini, total, first;
+    uint32_t *out; /* receives `total` values, n so far */
+    uint64_t n, value;
 };
 
 static int delta_head(struct pq_column *c, struct delta *d, struct err *e)
@@ -96,9 +98,9 @@ static uint64_t bits_at(const unsigned char *p, uint64_t at, unsigned n)
     return n == 64 ? low : low & ((UINT64_C(1) << n) - 1);
 }
 
-/* One miniblock with `bits` per delta; appends to out[*n] up to `total`. */
-static int delta_mini(struct pq_column *c, const struct delta *d, unsigned bits, uint64_t least,
-                      uint64_t *value, uint32_t *out, size_t *n, struct err *e)
+/* Appends the values of one miniblock, `bits` per delta, up to `total`. */
+static int delta_mini(struct pq_column *c, struct delta *d, unsigned bits, uint64_t least,
+                      struct err *e)
 {
     if (bits > 64)
         return column_bad(c, "has deltas of more than 64 bits", e);
@@ -106,25 +108,30 @@ static int delta_mini(struct pq_column *c, const struct delta *d, unsigned bits,
     buf_reset(&c->indices);
     unsigned char *p = (unsigned char *)buf_reserve(&c->indices, bytes + 16);
     int code = pq_stream_read(&c->in, p, bytes, e);
-    for (uint64_t i = 0; i < d->per_mini && *n < d->total && !code; i++) {
-        *value += least + bits_at(p, i * bits, bits);
-        if (*value > INT32_MAX)
+    if (code)
+        return code;
+    uint64_t value = d->value, left = d->total - d->n;
+    uint64_t k = left < d->per_mini ? left : d->per_mini;
+    for (uint64_t i = 0; i < k; i++) {
+        value += least + bits_at(p, i * bits, bits);
+        if (value > INT32_MAX)
             return beyond(c, e);
-        out[(*n)++] = (uint32_t)*value;
+        d->out[d->n + i] = (uint32_t)value;
     }
-    return code;
+    d->value = value;
+    d->n += k;
+    return 0;
 }
 
-static int delta_block(struct pq_column *c, const struct delta *d, uint64_t *value, uint32_t *out,
-                       size_t *n, struct err *e)
+static int delta_block(struct pq_column *c, struct delta *d, struct err *e)
 {
     unsigned char bits[512];
     uint64_t least;
     int code = stream_varint(c, &least, e);
     if (!code)
         code = pq_stream_read(&c->in, bits, d->minis, e);
-    for (uint64_t i = 0; i < d->minis && *n < d->total && !code; i++)
-        code = delta_mini(c, d, bits[i], unzigzag(least), value, out, n, e);
+    for (uint64_t i = 0; i < d->minis && d->n < d->total && !code; i++)
+        code = delta_mini(c, d, bits[i], unzigzag(least), e);
     return code;
 }
 
@@ -135,16 +142,16 @@ static int delta_read(struct pq_column *c, uint32_t **ret, size_t *ret_n, struct
     int code = delta_head(c, &d, e);
     if (code)
         return code;
-    uint64_t value = unzigzag(d.first);
-    size_t n = 0;
     *ret = mem_grow(*ret, d.total ? (size_t)d.total : 1, sizeof(**ret));
-    if (d.total && value > INT32_MAX)
+    d.out = *ret;
+    d.value = unzigzag(d.first);
+    if (d.total && d.value > INT32_MAX)
         return beyond(c, e);
     if (d.total)
-        (*ret)[n++] = (uint32_t)value;
-    while (n < d.total && !code)
-        code = delta_block(c, &d, &value, *ret, &n, e);
-    *ret_n = n;
+        d.out[d.n++] = (uint32_t)d.value;
+    while (d.n < d.total && !code)
+        code = delta_block(c, &d, e);
+    *ret_n = d.n;
     return code;
 }
 

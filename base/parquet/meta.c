@@ -327,11 +327,16 @@ static int take_footer(struct parse *x)
     return code || schema ? code : broken(x, "has no schema");
 }
 
-int pq_meta_parse(struct pq_meta *m, const char *name, const void *p, size_t n, uint64_t size,
-                  const char *const *key, size_t nkeys, bool ids, struct err *e)
+int pq_meta_parse(struct pq_meta *m, const struct pq_footer *footer, const char *const *key,
+                  size_t nkeys, bool ids, struct err *e)
 {
-    struct parse x = {
-        .m = m, .name = name, .size = size, .key = key, .ids = ids, .t = {.p = p, .n = n}, .e = e};
+    struct parse x = {.m = m,
+                      .name = footer->name,
+                      .size = footer->before,
+                      .key = key,
+                      .ids = ids,
+                      .t = {.p = footer->p, .n = footer->n},
+                      .e = e};
     *m = (struct pq_meta){.nkeys = nkeys, .leaf = mem_new(nkeys, sizeof(*m->leaf))};
     key_tree_init(&x.keys, key, nkeys);
     int code = take_footer(&x);

@@ -39,13 +39,19 @@ struct pq_meta {
     uint64_t total;         /* rows in all */
 };
 
+struct pq_footer {
+    const char *name; /* of the file */
+    const void *p;
+    size_t n;
+    uint64_t before; /* bytes before it */
+};
+
 /*
- * `p`: the footer's n bytes, `size` the bytes before it. Keys are paths as in base/format/keys.h;
- * with `ids` they name lists of integers, not strings. ERR_DATA with `name` in front; on failure
- * there is nothing to finish.
+ * Keys are paths as in base/format/keys.h; with `ids` they name lists of integers, not strings.
+ * ERR_DATA, with the file's name in front; on failure there is nothing to finish.
  */
-int pq_meta_parse(struct pq_meta *m, const char *name, const void *p, size_t n, uint64_t size,
-                  const char *const *key, size_t nkeys, bool ids, struct err *e);
+int pq_meta_parse(struct pq_meta *m, const struct pq_footer *footer, const char *const *key,
+                  size_t nkeys, bool ids, struct err *e);
 void pq_meta_finish(struct pq_meta *m);
 
 #endif

@@ -73,8 +73,9 @@ static int read_footer(struct parquet *p, const char *const *key, size_t nkeys, 
         return code;
     p->file.size = p->size - TAIL - n;
     code = bytes_at(p, p->file.size, footer, n, e);
+    const struct pq_footer f = {p->path, footer, n, p->file.size};
     if (!code)
-        code = pq_meta_parse(&p->meta, p->path, footer, n, p->file.size, key, nkeys, ids, e);
+        code = pq_meta_parse(&p->meta, &f, key, nkeys, ids, e);
     free(footer);
     return code;
 }

@@ -115,20 +115,22 @@ int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *
 
 /*
  * The cached files if they are valid, else maps built now: what train and prep use. `save` writes
- * maps that were built; `rebuild` ignores the files. why (may be NULL) receives what was wrong with
- * existing files, "" if there were none or they are valid. Files with a valid stamp
- * (cache_stamp.h) are not read again. Any number of ranks may call this at once: with `save` one
- * builds and the others wait for it. Files, also those just saved, are not mapped before
- * maps_touch.
+ * maps that were built; `rebuild` ignores the files. Files with a valid stamp (cache_stamp.h) are
+ * not read again. Any number of ranks may call this at once: with `save` one builds and the others
+ * wait for it. Files, also those just saved, are not mapped before maps_touch.
  */
 struct maps_wish {
     bool save, rebuild;
 };
+struct maps_found {
+    bool reused;   /* the files existed and are valid */
+    char why[256]; /* what was wrong with existing ones; "" if there were none or they are valid */
+};
 int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
-                   struct maps_wish wish, struct maps *ret, bool *ret_reused, char why[256],
+                   struct maps_wish wish, struct maps *ret, struct maps_found *ret_found,
                    struct err *e);
 int maps_obtain(const struct maps_spec *spec, const struct shard *s, struct maps_wish wish,
-                struct maps *ret, bool *ret_reused, char why[256], struct err *e);
+                struct maps *ret, struct maps_found *ret_found, struct err *e);
 
 /* Call before reading the arrays. ERR_IO if a file was replaced since it was opened. */
 int maps_touch(const struct maps *m, struct err *e);

@@ -340,20 +340,20 @@ static int build(const struct maps_spec *spec, const struct shard *s, const stru
 }
 
 int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
-                   struct maps_wish wish, struct maps *ret, bool *ret_reused, char why[256],
+                   struct maps_wish wish, struct maps *ret, struct maps_found *ret_found,
                    struct err *e)
 {
     struct err misfit = {0};
-    *ret_reused = !wish.rebuild && !reuse(spec, s, at, wish.save, ret, &misfit);
-    if (why)
-        snprintf(why, 256, "%s", any_there(at) ? misfit.msg : "");
-    if (*ret_reused)
+    bool *reused = &ret_found->reused;
+    *reused = !wish.rebuild && !reuse(spec, s, at, wish.save, ret, &misfit);
+    snprintf(ret_found->why, sizeof(ret_found->why), "%s", any_there(at) ? misfit.msg : "");
+    if (*reused)
         return 0;
     if (!wish.save)
         return build(spec, s, at, false, ret, e);
     int fd = lock(s), code = 0;
-    *ret_reused = !wish.rebuild && !reuse(spec, s, at, true, ret, NULL);
-    if (!*ret_reused)
+    *reused = !wish.rebuild && !reuse(spec, s, at, true, ret, NULL);
+    if (!*reused)
         code = build(spec, s, at, true, ret, e);
     if (fd >= 0)
         close(fd);
@@ -361,11 +361,11 @@ int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const st
 }
 
 int maps_obtain(const struct maps_spec *spec, const struct shard *s, struct maps_wish wish,
-                struct maps *ret, bool *ret_reused, char why[256], struct err *e)
+                struct maps *ret, struct maps_found *ret_found, struct err *e)
 {
     struct maps_at at;
     maps_beside(spec, s->prefix, &at);
-    int code = maps_obtain_at(spec, s, &at, wish, ret, ret_reused, why, e);
+    int code = maps_obtain_at(spec, s, &at, wish, ret, ret_found, e);
     maps_at_finish(&at);
     return code;
 }

@@ -240,25 +240,7 @@ void npy_close(struct npy *a)
 
 int64_t npy_at(const struct npy *a, uint64_t i)
 {
-    const unsigned char *p = a->data + i * npy_width(a->dtype);
-    switch (a->dtype) {
-    case NPY_I1:
-        return (int8_t)*p;
-    case NPY_U1:
-        return *p;
-    case NPY_I2:
-        return (int16_t)load_u16(p);
-    case NPY_U2:
-        return load_u16(p);
-    case NPY_I4:
-        return load_i32(p);
-    case NPY_U4:
-        return load_u32(p);
-    case NPY_I8:
-    case NPY_U8:
-        break;
-    }
-    return load_i64(p);
+    return npy_load(a->dtype, a->data + i * npy_width(a->dtype));
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/core/buf.h"
+#include "base/core/bytes.h"
 #include "base/core/err.h"
 #include "base/io/map.h"
 
@@ -40,7 +41,30 @@ int npy_touch(struct npy *a, struct err *e);
 void npy_leave(struct npy *a); /* undoes npy_touch; nobody may be reading it */
 void npy_close(struct npy *a); /* accepts a zeroed or closed one */
 
-/* Element i < count; values of NPY_U8 above 2^63 - 1 come back negative. */
+/* The element at p; values of NPY_U8 above 2^63 - 1 come back negative. */
+static inline int64_t npy_load(enum npy_dtype t, const unsigned char *p)
+{
+    switch (t) {
+    case NPY_I1:
+        return (int8_t)*p;
+    case NPY_U1:
+        return *p;
+    case NPY_I2:
+        return (int16_t)load_u16(p);
+    case NPY_U2:
+        return load_u16(p);
+    case NPY_I4:
+        return load_i32(p);
+    case NPY_U4:
+        return load_u32(p);
+    case NPY_I8:
+    case NPY_U8:
+        break;
+    }
+    return load_i64(p);
+}
+
+/* Element i < count. */
 int64_t npy_at(const struct npy *a, uint64_t i);
 
 /* The header of an array; the elements follow it. */

@@ -308,7 +308,7 @@ static int open_part(struct gpt_data *d, const struct gpt_config *c, const struc
     struct maps_wish wish = {.save = c->save, .rebuild = c->rebuild};
     code = c->plan_only ? plan_part(g, tokens, e) : gpt_name_files(g, c, tokens, e);
     if (!code && !c->plan_only)
-        code = maps_obtain_at(&g->spec, &d->shard, &g->at, wish, &g->maps, &g->reused, g->why, e);
+        code = maps_obtain_at(&g->spec, &d->shard, &g->at, wish, &g->maps, &g->found, e);
     d->ready[p] = !code && tokens;
     return code;
 }

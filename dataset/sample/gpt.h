@@ -32,8 +32,7 @@ struct gpt {
     int64_t limit;     /* ids must be below it */
     int32_t pad;       /* after a short last sample, masked; -1 if the tokenizer has none */
     struct maps_at at; /* its maps' files */
-    bool reused;       /* the files existed and are valid */
-    char why[256];     /* what was wrong with existing ones; "" if there were none */
+    struct maps_found found;
     /* of shard and maps, if the number of mapped files is limited; else NULL */
     struct map_pool *pool;
     struct pooled_maps *of_shard, *of_maps;

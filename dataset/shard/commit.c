@@ -118,6 +118,20 @@ int commit_publish(const char *folder, const char *prefix, bool *ret_done, struc
     return code;
 }
 
+int commit_files(char **folder, const char *prefix, struct outfile *const file[COMMIT_FILES],
+                 struct err *e)
+{
+    bool done;
+    int code = commit_publish(*folder, prefix, &done, e);
+    if (!done)
+        return code;
+    for (size_t i = 0; i < COMMIT_FILES; i++)
+        outfile_leave(file[i]);
+    free(*folder);
+    *folder = NULL;
+    return code;
+}
+
 static int commit_complete(const struct places *p, struct err *e)
 {
     char *idx = new_file(p, ".idx");

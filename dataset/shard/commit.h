@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "base/core/err.h"
+#include "base/io/file.h"
 
 /*
  * Renames the folder to PREFIX.commit and empties it: its .bin, manifest (if any) and .idx replace
@@ -20,6 +21,13 @@
  * this returns. *ret_done: the folder no longer belongs to the caller, even if a later step failed.
  */
 int commit_publish(const char *folder, const char *prefix, bool *ret_done, struct err *e);
+
+enum { COMMIT_FILES = 3 };
+
+/* The same for a writer with these open files: if the folder is no longer its own, closes them,
+ * frees *folder and sets it to NULL. */
+int commit_files(char **folder, const char *prefix, struct outfile *const file[COMMIT_FILES],
+                 struct err *e);
 
 /*
  * Finishes the commit of a writer that died in it, or waits for one in progress. Every reader calls

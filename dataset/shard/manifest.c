@@ -102,6 +102,17 @@ void manifest_text(const struct manifest *m, struct buf *b)
     put_provenance(b, m);
 }
 
+int manifest_write(const struct manifest *m, struct outfile *f, struct err *e)
+{
+    struct buf b = {0};
+    manifest_text(m, &b);
+    int code = outfile_write(f, b.data, b.len, e);
+    if (!code)
+        code = outfile_sync(f, e);
+    buf_finish(&b);
+    return code;
+}
+
 /* ---- reading ------------------------------------------------------------------------------ */
 
 struct reader {

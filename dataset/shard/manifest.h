@@ -20,6 +20,7 @@
 #include "base/core/err.h"
 #include "base/core/hash.h"
 #include "base/format/json.h"
+#include "base/io/file.h"
 #include "dataset/shard/shard.h"
 
 struct manifest_input {
@@ -72,6 +73,9 @@ char *manifest_path(const char *prefix);
 
 /* The file's text, appended to `ret`. */
 void manifest_text(const struct manifest *m, struct buf *b);
+
+/* Writes the text to an open file and syncs it. */
+int manifest_write(const struct manifest *m, struct outfile *f, struct err *e);
 
 /* *ret_found false (and 0) if there is none. Malformed: ERR_DATA. */
 int manifest_read(const char *prefix, struct manifest *ret, bool *ret_found, struct err *e);

@@ -53,11 +53,8 @@ int raw_writer_idx(struct raw_writer *w, const void *p, size_t n, struct err *e)
 int raw_writer_head(struct raw_writer *w, enum shard_dtype t, uint64_t nseq, uint64_t ndocs,
                     struct err *e)
 {
-    unsigned char head[34] = "MMIDIDX";
-    store_u64(head + 9, 1);
-    head[17] = (unsigned char)t;
-    store_u64(head + 18, nseq);
-    store_u64(head + 26, ndocs + 1);
+    unsigned char head[SHARD_HEADER];
+    shard_header(head, t, nseq, ndocs);
     return raw_writer_idx(w, head, sizeof(head), e);
 }
 
@@ -69,40 +66,20 @@ static int write_manifest(struct raw_writer *w, struct manifest *m, struct err *
         m->bin_bytes = w->bin.size;
         xxh_text(w->bin_hash, m->bin_xxh);
     }
-    struct buf b = {0};
-    manifest_text(m, &b);
     int code = raw_open_file(w, ".manifest.json", &w->manifest, e);
-    if (!code)
-        code = outfile_write(&w->manifest, b.data, b.len, e);
-    if (!code)
-        code = outfile_sync(&w->manifest, e);
-    buf_finish(&b);
-    return code;
-}
-
-static int publish(struct raw_writer *w, struct err *e)
-{
-    bool done;
-    int code = commit_publish(w->folder, w->prefix, &done, e);
-    if (done) {
-        outfile_leave(&w->bin);
-        outfile_leave(&w->manifest);
-        outfile_leave(&w->idx);
-        free(w->folder);
-        w->folder = NULL;
-    }
-    return code;
+    return code ? code : manifest_write(m, &w->manifest, e);
 }
 
 int raw_writer_finish(struct raw_writer *w, struct manifest *m, struct err *e)
 {
+    struct outfile *const file[COMMIT_FILES] = {&w->bin, &w->manifest, &w->idx};
     int code = w->with_bin ? outfile_sync(&w->bin, e) : 0;
     if (!code)
         code = outfile_sync(&w->idx, e);
     if (!code && m)
         code = write_manifest(w, m, e);
     if (!code)
-        code = publish(w, e);
+        code = commit_files(&w->folder, w->prefix, file, e);
     raw_writer_abort(w);
     return code;
 }

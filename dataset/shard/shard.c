@@ -21,8 +21,17 @@ enum {
     AT_DTYPE = 17,
     AT_NSEQ = 18,
     AT_NDOC = 26,
-    HEADER = 34,
 };
+
+void shard_header(unsigned char ret[SHARD_HEADER], enum shard_dtype t, uint64_t nseq,
+                  uint64_t ndocs)
+{
+    memcpy(ret, "MMIDIDX\0", AT_VERSION);
+    store_u64(ret + AT_VERSION, 1);
+    ret[AT_DTYPE] = (unsigned char)t;
+    store_u64(ret + AT_NSEQ, nseq);
+    store_u64(ret + AT_NDOC, ndocs + 1);
+}
 
 uint32_t shard_dtype_width(enum shard_dtype t)
 {
@@ -58,7 +67,7 @@ struct shard_late {
 
 /* First and last entries of the arrays. */
 struct ends {
-    unsigned char head[HEADER + 4]; /* and the first length */
+    unsigned char head[SHARD_HEADER + 4]; /* and the first length */
     int32_t first_length, last_length;
     int64_t first_offset, last_offset;
     int64_t first_doc, last_doc;
@@ -90,9 +99,9 @@ static int check_magic(const struct shard *s, const unsigned char *d, struct err
     if (s->idx.size < 9 || memcmp(d, "MMIDIDX\0\0", 9) != 0)
         return err_set(e, ERR_DATA, "%s: does not begin with MMIDIDX at byte 0: no token index",
                        name);
-    if (s->idx.size < HEADER)
+    if (s->idx.size < SHARD_HEADER)
         return err_set(e, ERR_DATA, "%s: has %zu bytes, its header alone needs %d", name,
-                       s->idx.size, HEADER);
+                       s->idx.size, SHARD_HEADER);
     if (load_u64(d + AT_VERSION) != 1)
         return err_set(e, ERR_DATA, "%s: version %" PRIu64 " at byte %d, only 1 is known", name,
                        load_u64(d + AT_VERSION), AT_VERSION);
@@ -110,7 +119,8 @@ static int check_sizes(struct shard *s, const unsigned char *d, struct err *e)
                        d[AT_DTYPE], AT_DTYPE);
     uint64_t nseq = load_u64(d + AT_NSEQ), entries = load_u64(d + AT_NDOC), seq, doc, size;
     bool fits = checked_mul(nseq, 12, &seq) && checked_mul(entries, 8, &doc) &&
-                checked_add(seq, doc, &size) && checked_add(size, HEADER, &size) && entries > 0;
+                checked_add(seq, doc, &size) && checked_add(size, SHARD_HEADER, &size) &&
+                entries > 0;
     s->has_modes = fits && nseq && s->idx.size - size == nseq;
     if (!fits || (s->idx.size != size && !s->has_modes))
         return err_set(e, ERR_DATA,
@@ -128,7 +138,7 @@ static int check_sizes(struct shard *s, const unsigned char *d, struct err *e)
 /* Where the arrays begin in the .idx. */
 static uint64_t offsets_at(const struct shard *s)
 {
-    return HEADER + 4 * s->nseq;
+    return SHARD_HEADER + 4 * s->nseq;
 }
 
 static uint64_t docs_at(const struct shard *s)
@@ -142,7 +152,7 @@ static int read_ends(const struct shard *s, int fd, struct ends *ret, struct err
     unsigned char b[16];
     int code = 0;
     if (s->nseq) {
-        ret->first_length = load_i32(ret->head + HEADER);
+        ret->first_length = load_i32(ret->head + SHARD_HEADER);
         code = read_at(s, fd, offsets_at(s) - 4, b, 12, e);
         ret->last_length = load_i32(b);
         ret->first_offset = load_i64(b + 4);
@@ -356,7 +366,7 @@ static int make_maps(struct shard *s, struct err *e)
         return code;
     if (s->has_bin && !s->late->in_order)
         map_random(&s->bin);
-    s->length = s->idx.data + HEADER;
+    s->length = s->idx.data + SHARD_HEADER;
     s->offset = s->idx.data + offsets_at(s);
     s->doc = s->idx.data + docs_at(s);
     atomic_store_explicit(&s->late->touched, true, memory_order_release);

@@ -33,6 +33,11 @@ enum shard_dtype {
     SHARD_U16 = 8
 };
 
+/* The header of an .idx. */
+enum { SHARD_HEADER = 34 };
+void shard_header(unsigned char ret[SHARD_HEADER], enum shard_dtype t, uint64_t nseq,
+                  uint64_t ndocs);
+
 /* Bytes of a token (0 for a code that is not a token type); "u16". */
 uint32_t shard_dtype_width(enum shard_dtype t);
 const char *shard_dtype_name(enum shard_dtype t);

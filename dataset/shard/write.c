@@ -380,16 +380,13 @@ static int idx_pass(struct shard_writer *w, struct pass p, struct err *e)
 
 static uint64_t idx_size(const struct shard_writer *w)
 {
-    return 34 + 12 * w->nseq + 8 * (w->ndocs + 1);
+    return SHARD_HEADER + 12 * w->nseq + 8 * (w->ndocs + 1);
 }
 
 static int idx_build(struct shard_writer *w, struct err *e)
 {
-    unsigned char head[34] = "MMIDIDX";
-    store_u64(head + 9, 1);
-    head[17] = (unsigned char)w->dtype;
-    store_u64(head + 18, w->nseq);
-    store_u64(head + 26, w->ndocs + 1);
+    unsigned char head[SHARD_HEADER];
+    shard_header(head, w->dtype, w->nseq, w->ndocs);
     const unsigned char zero[8] = {0};
     int code = spill_flush(&w->lengths, e);
     if (!code && w->lengths_path)
@@ -420,15 +417,8 @@ static int manifest_prepare(struct shard_writer *w, struct manifest *m, struct e
     m->idx_bytes = w->idx.size;
     xxh_text(w->bin_hash, m->bin_xxh);
     xxh_text(w->idx_hash, m->idx_xxh);
-    struct buf b = {0};
-    manifest_text(m, &b);
     int code = write_open_file(w, ".manifest.json", &w->manifest, e);
-    if (!code)
-        code = outfile_write(&w->manifest, b.data, b.len, e);
-    if (!code)
-        code = outfile_sync(&w->manifest, e);
-    buf_finish(&b);
-    return code;
+    return code ? code : manifest_write(m, &w->manifest, e);
 }
 
 int shard_writer_prepare(struct shard_writer *w, struct manifest *m, struct err *e)
@@ -452,16 +442,9 @@ int shard_writer_prepare(struct shard_writer *w, struct manifest *m, struct err 
 
 int shard_writer_commit(struct shard_writer *w, struct err *e)
 {
-    bool done;
     BUG_ON(!w->prepared, "%s: commit without prepare", w->prefix);
-    int code = commit_publish(w->folder, w->prefix, &done, e);
-    if (done) {
-        outfile_leave(&w->bin);
-        outfile_leave(&w->manifest);
-        outfile_leave(&w->idx);
-        free(w->folder);
-        w->folder = NULL;
-    }
+    struct outfile *const file[COMMIT_FILES] = {&w->bin, &w->manifest, &w->idx};
+    int code = commit_files(&w->folder, w->prefix, file, e);
     if (code && w->lengths_path)
         shard_writer_leave(w);
     else

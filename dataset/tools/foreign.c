@@ -16,27 +16,10 @@ void foreign_close(struct foreign *f)
     *f = (struct foreign){.data.slot = -1, .index.slot = -1, .npy.map.slot = -1};
 }
 
+/* Negative, so out of bounds, for a u64 above 2^63 - 1. */
 static int64_t id_at(const struct foreign *f, uint64_t i)
 {
-    const unsigned char *p = f->token + i * f->width;
-    switch (f->dtype) {
-    case NPY_I1:
-        return (int8_t)*p;
-    case NPY_U1:
-        return *p;
-    case NPY_I2:
-        return (int16_t)load_u16(p);
-    case NPY_U2:
-        return load_u16(p);
-    case NPY_I4:
-        return load_i32(p);
-    case NPY_U4:
-        return load_u32(p);
-    case NPY_I8:
-    case NPY_U8: /* above 2^63 - 1: negative, so out of bounds */
-        break;
-    }
-    return load_i64(p);
+    return npy_load(f->dtype, f->token + i * f->width);
 }
 
 int foreign_ids(const struct foreign *f, uint64_t from, uint64_t n, int64_t limit, int32_t *ret,

@@ -17,7 +17,7 @@
 #include "dataset/shard/raw_writer.h"
 #include "dataset/shard/shard.h"
 
-enum { HEADER = 34, PIECE = 1 << 20, RELEASE = 1 << 25 /* bytes */ };
+enum { PIECE = 1 << 20, RELEASE = 1 << 25 /* bytes */ };
 
 /* A shard's files, about which little is assumed. */
 struct broken {
@@ -64,7 +64,7 @@ static int beyond_repair(struct err *e, const char *fmt, ...)
 static int read_header(struct broken *b, struct err *e)
 {
     const unsigned char *d = b->idx.data;
-    if (b->idx.size < HEADER || memcmp(d, "MMIDIDX\0\0", 9) != 0 || load_u64(d + 9) != 1)
+    if (b->idx.size < SHARD_HEADER || memcmp(d, "MMIDIDX\0\0", 9) != 0 || load_u64(d + 9) != 1)
         return beyond_repair(e, "%s: does not begin with a whole header (MMIDIDX, version 1)",
                              b->idx.path);
     b->dtype = (enum shard_dtype)d[17];
@@ -73,11 +73,11 @@ static int read_header(struct broken *b, struct err *e)
     if (!b->width)
         return beyond_repair(e, "%s: dtype code %d at byte 17 is not an integer type", b->idx.path,
                              d[17]);
-    if (b->nseq > INT32_MAX || b->idx.size - HEADER < 4 * b->nseq)
+    if (b->nseq > INT32_MAX || b->idx.size - SHARD_HEADER < 4 * b->nseq)
         return beyond_repair(
             e, "%s: has %zu bytes, which do not hold the lengths of its %" PRIu64 " sequences",
             b->idx.path, b->idx.size, b->nseq);
-    b->length = d + HEADER;
+    b->length = d + SHARD_HEADER;
     for (uint64_t i = 0; i < b->nseq; i++) {
         if (load_i32(b->length + 4 * i) < 0)
             return beyond_repair(e, "%s: sequence %" PRIu64 " has %" PRId32 " tokens", b->idx.path,
@@ -126,7 +126,7 @@ static int read_idx(struct broken *b, struct err *e)
     int code = read_header(b, e);
     if (code)
         return code;
-    uint64_t entries = load_u64(b->idx.data + 26), behind = b->idx.size - HEADER;
+    uint64_t entries = load_u64(b->idx.data + 26), behind = b->idx.size - SHARD_HEADER;
     if (behind >= 12 * b->nseq) {
         b->offset = b->length + 4 * b->nseq;
         b->doc = b->length + 12 * b->nseq;

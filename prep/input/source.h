@@ -23,13 +23,7 @@
 #include "prep/input/text_in.h"
 #include "tok/stream/framed_stream.h"
 
-    enum source_format {
-        SOURCE_AUTO,
-        SOURCE_JSONL,
-        SOURCE_JSON,
-        SOURCE_TEXT,
-        SOURCE_PARQUET
-    };
+enum source_format { SOURCE_AUTO, SOURCE_JSONL, SOURCE_JSON, SOURCE_TEXT, SOURCE_PARQUET };
 
 extern const char *const source_formats[]; /* their names */
 

@@ -144,8 +144,8 @@ static void tell_set(const struct blend_request *q, const struct gpt *g, bool ma
     const struct maps *m = &g->maps;
     if (many)
         buf_addf(b, "%s: ", g->shard->prefix);
-    if (g->why[0] && !g->reused) {
-        buf_addf(b, "the maps for %s that were there did not fit: %s", part, g->why);
+    if (g->found.why[0] && !g->found.reused) {
+        buf_addf(b, "the maps for %s that were there did not fit: %s", part, g->found.why);
         say(q, true, b);
         if (many)
             buf_addf(b, "%s: ", g->shard->prefix);
@@ -155,7 +155,7 @@ static void tell_set(const struct blend_request *q, const struct gpt *g, bool ma
              " epochs%s, %" PRIu64 " samples, %s",
              part, g->spec.first, g->spec.end, m->tokens, m->epochs,
              m->separate ? " (the last shuffled by itself)" : "", m->nsample,
-             g->reused ? "there already" : "written");
+             g->found.reused ? "there already" : "written");
     say(q, false, b);
     blend_name_files(g, out);
 }

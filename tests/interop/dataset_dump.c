@@ -75,10 +75,10 @@ static int write_maps(char **a, struct err *e)
                                  .idx_only = true};
     int code = blend_set_open(&m, &c, e);
     for (int p = 0; p < PARTS && !code; p++)
-        printf("%s\n", m.empty[p]                 ? "empty"
-                       : !m.ready[p]              ? "absent"
-                       : m.part[p].set[0]->reused ? "reused"
-                                                  : "built");
+        printf("%s\n", m.empty[p]                       ? "empty"
+                       : !m.ready[p]                    ? "absent"
+                       : m.part[p].set[0]->found.reused ? "reused"
+                                                        : "built");
     blend_set_close(&m);
     return code;
 }

@@ -6,8 +6,6 @@ A generated file is marked in .gitattributes instead. A row that nothing needs a
 
 # PATH:FUNCTION, for more than style.FUNCTION_LINES
 LONG_FUNCTIONS = {
-    "tests/train/ckpt/test_safetensors.c:bad_headers_are_named":
-        "rows of bad headers, five lines of code",
 }
 
 # PATH, for more than style.FILE_LINES
@@ -17,10 +15,6 @@ LONG_FILES = {
 
 # PATH:FUNCTION, for more than style.PARAMETERS
 MANY_PARAMETERS = {
-    "base/cli/opt_value.c:opt_apply": "one option's value with all that a message names",
-    "base/parquet/column.c:delta_mini": "hot: inlined in the loop over mini-blocks",
-    "base/parquet/meta.c:pq_meta_parse": "a footer, its place, and the columns that are wanted",
-    "dataset/index/maps_file.c:maps_obtain_at": "maps_obtain with its folder given",
     "tok/cache/cache.c:word_cache_encode": "hot: called per pre-token, arguments stay in registers",
     "tok/chat/chat.c:chat_encode": "three outputs of one conversation",
     "tok/learn/sp/lattice.c:learn_lattice_way": "hot: called per piece in each pruning step",

@@ -342,29 +342,28 @@ static void obtain_builds_once(void)
     struct err e;
     struct shard s;
     struct maps m;
-    bool reused;
-    char why[256];
+    struct maps_found found;
     struct maps_wish keep = {.save = true}, look = {0}, anew = {.save = true, .rebuild = true};
     write_counting(t_path("o"), (uint32_t[]){9, 8, 7, 6, 5, 4, 3, 9, 8, 7}, 10);
     T_OK(shard_open(&s, t_path("o"), &e), &e);
-    T_OK(maps_obtain(&file_spec, &s, look, &m, &reused, why, &e), &e);
-    T_CHECK(!reused && !why[0]);
+    T_OK(maps_obtain(&file_spec, &s, look, &m, &found, &e), &e);
+    T_CHECK(!found.reused && !found.why[0]);
     maps_close(&m);
-    T_OK(maps_obtain(&file_spec, &s, keep, &m, &reused, why, &e), &e);
-    T_CHECK(!reused && !why[0]); /* `look` left no files */
+    T_OK(maps_obtain(&file_spec, &s, keep, &m, &found, &e), &e);
+    T_CHECK(!found.reused && !found.why[0]); /* `look` left no files */
     maps_close(&m);
-    T_OK(maps_obtain(&file_spec, &s, keep, &m, &reused, why, &e), &e);
-    T_CHECK(reused && !why[0]);
+    T_OK(maps_obtain(&file_spec, &s, keep, &m, &found, &e), &e);
+    T_CHECK(found.reused && !found.why[0]);
     maps_close(&m);
-    T_OK(maps_obtain(&file_spec, &s, anew, &m, &reused, why, &e), &e);
-    T_CHECK(!reused);
+    T_OK(maps_obtain(&file_spec, &s, anew, &m, &found, &e), &e);
+    T_CHECK(!found.reused);
     maps_close(&m);
     alter(&s, MAPS_SHUFFLE, 0, -1);
-    T_OK(maps_obtain(&file_spec, &s, keep, &m, &reused, why, &e), &e);
-    T_CHECK(!reused && strstr(why, "shuffle_idx.npy: does not name each sample once"));
+    T_OK(maps_obtain(&file_spec, &s, keep, &m, &found, &e), &e);
+    T_CHECK(!found.reused && strstr(found.why, "shuffle_idx.npy: does not name each sample once"));
     maps_close(&m);
-    T_OK(maps_obtain(&file_spec, &s, look, &m, &reused, why, &e), &e);
-    T_CHECK(reused);
+    T_OK(maps_obtain(&file_spec, &s, look, &m, &found, &e), &e);
+    T_CHECK(found.reused);
     maps_close(&m);
     shard_close(&s);
 }

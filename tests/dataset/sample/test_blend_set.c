@@ -108,7 +108,7 @@ static void blends_are_those_of_megatron(void)
             const struct blend_set_share *p = &m.part[PART_TRAIN];
             T_EQ(p->count, k->count);
             T_EQ(p->reused, round == 1);
-            T_EQ(p->set[0]->reused, round == 1);
+            T_EQ(p->set[0]->found.reused, round == 1);
             T_CHECK(strstr(p->path[0], k->name));
             check_md5(p->path[0], k->which);
             check_md5(p->path[1], k->sample);
@@ -152,12 +152,12 @@ static void a_cache_has_names_of_core(void)
     /* whoever tokenized: the maps are the same */
     core_tokenizer_of("GPT2BPETokenizer", "vocab.json", "merges.txt", 0, &tok);
     T_OK(blend_set_open(&m, &c, &e), &e);
-    T_CHECK(m.part[PART_TRAIN].set[0]->reused);
+    T_CHECK(m.part[PART_TRAIN].set[0]->found.reused);
     T_STR(m.part[PART_TRAIN].set[0]->at.path[MAPS_SAMPLE], path);
     blend_set_close(&m);
     c.seed = 1235;
     T_OK(blend_set_open(&m, &c, &e), &e);
-    T_CHECK(!m.part[PART_TRAIN].set[0]->reused);
+    T_CHECK(!m.part[PART_TRAIN].set[0]->found.reused);
     blend_set_close(&m);
 }
 
@@ -335,9 +335,9 @@ static void shares_are_built_then_reused(void)
         c.rebuild = round == 2;
         T_OK(blend_set_open(&m, &c, &e), &e);
         const struct gpt *train = m.part[PART_TRAIN].set[0], *valid = m.part[PART_VALID].set[0];
-        T_EQ(train->reused, round == 1);
-        T_EQ(valid->reused, round == 1);
-        T_STR(train->why, "");
+        T_EQ(train->found.reused, round == 1);
+        T_EQ(valid->found.reused, round == 1);
+        T_STR(train->found.why, "");
         T_EQ(train->maps.epochs, 3);
         T_CHECK(train->maps.separate);
         T_EQ(train->maps.nsample, 3469);

@@ -169,7 +169,7 @@ static void an_empty_share_leaves_files_of_no_samples(void)
     for (int round = 0; round < 2; round++) {
         T_OK(gpt_open(&d, &c, &e), &e);
         T_CHECK(d.ready[PART_TRAIN] && !d.ready[PART_TEST]);
-        T_CHECK(d.empty[PART_TEST] && d.part[PART_TEST].reused == (round > 0));
+        T_CHECK(d.empty[PART_TEST] && d.part[PART_TEST].found.reused == (round > 0));
         for (int i = 0; i < MAPS_FILES; i++) {
             struct buf b = {0};
             char got[33];

@@ -209,68 +209,68 @@ static void foreign_types_and_shapes(void)
 }
 
 /* The reference's rules and what attackers found later, one by one. */
+static const struct {
+    const char *header;
+    size_t n;
+    const char *words;
+} bad_header[] = {
+    {"[]", 0, "does not begin with '{'"},
+    {" {}", 0, "does not begin with '{'"},
+    {"{\"a\":" T4, 4, "x.safetensors"},
+    {"{\"a\":" T4 ",\"a\":" T4 "}", 4, "a"},
+    {"{\"a\":" T4 ",\"\\u0061\":" T4 "}", 4, "a"},
+    {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+     "dtype"},
+    {"{\"a\\u0000b\":" T4 "}", 4, "NUL"},
+    {"{\"a\":3}", 4, "not an object"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "nothing else"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", 4, "nothing else"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"offsets\":[0,4]}}", 4, "data_offsets"},
+    {"{\"a\":{\"dtype\":\"F31\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "'F31'"},
+    {"{\"a\":{\"dtype\":\"F32\\u0000\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+     "a NUL in the dtype"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-0],\"data_offsets\":[0,0]}}", 0, "counts"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-0,4]}}", 4, "two counts"},
+    {"{\"a\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "no dtype"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":1,\"data_offsets\":[0,4]}}", 4, "no shape"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "counts"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1.0],\"data_offsets\":[0,4]}}", 4, "counts"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1e0],\"data_offsets\":[0,4]}}", 4, "counts"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[18446744073709551615],\"data_offsets\":[0,4]}}", 4,
+     "counts"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,1],\"data_offsets\":[0,4]}}", 4,
+     "above 2^64"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[9223372036854775807],\"data_offsets\":[0,4]}}", 4,
+     "above 2^64"},
+    {"{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, "whole number"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4,
+     "8 dimensions"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "do not hold"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[4,0]}}", 4, "do not hold"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 4, "two counts"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4, "two counts"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "leave a gap"},
+    {"{\"a\":" T4 ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]}}", 6, "overlap"},
+    {"{\"a\":" T4 ",\"b\":" T4 "}", 4, "overlap"},
+    {"{\"a\":" T4 ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}", 12,
+     "leave a gap"},
+    {"{\"a\":" T4 "}", 3, "cut short"},
+    {"{\"a\":" T4 "}", 5, "bytes after the last tensor"},
+    {"{}", 1, "bytes after the last tensor"},
+    {"{\"__metadata__\":{\"a\":1}}", 0, "__metadata__"},
+    {"{\"__metadata__\":[]}", 0, "__metadata__"},
+    {"{\"__metadata__\":{\"a\":\"b\\u0000\"}}", 0, "__metadata__"},
+    {"{\"a\":" T4 "}}", 4, "x.safetensors"},
+    {"{\"\xff\":" T4 "}", 4, "x.safetensors"},
+};
+
 static void bad_headers_are_named(void)
 {
-    static const struct {
-        const char *header;
-        size_t n;
-        const char *words;
-    } c[] = {
-        {"[]", 0, "does not begin with '{'"},
-        {" {}", 0, "does not begin with '{'"},
-        {"{\"a\":" T4, 4, "x.safetensors"},
-        {"{\"a\":" T4 ",\"a\":" T4 "}", 4, "a"},
-        {"{\"a\":" T4 ",\"\\u0061\":" T4 "}", 4, "a"},
-        {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
-         "dtype"},
-        {"{\"a\\u0000b\":" T4 "}", 4, "NUL"},
-        {"{\"a\":3}", 4, "not an object"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "nothing else"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", 4,
-         "nothing else"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"offsets\":[0,4]}}", 4, "data_offsets"},
-        {"{\"a\":{\"dtype\":\"F31\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "'F31'"},
-        {"{\"a\":{\"dtype\":\"F32\\u0000\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
-         "a NUL in the dtype"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-0],\"data_offsets\":[0,0]}}", 0, "counts"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-0,4]}}", 4, "two counts"},
-        {"{\"a\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "no dtype"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":1,\"data_offsets\":[0,4]}}", 4, "no shape"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "counts"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1.0],\"data_offsets\":[0,4]}}", 4, "counts"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1e0],\"data_offsets\":[0,4]}}", 4, "counts"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[18446744073709551615],\"data_offsets\":[0,4]}}", 4,
-         "counts"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,1],\"data_offsets\":[0,4]}}",
-         4, "above 2^64"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[9223372036854775807],\"data_offsets\":[0,4]}}", 4,
-         "above 2^64"},
-        {"{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, "whole number"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4,
-         "8 dimensions"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "do not hold"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[4,0]}}", 4, "do not hold"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 4, "two counts"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4, "two counts"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "leave a gap"},
-        {"{\"a\":" T4 ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]}}", 6,
-         "overlap"},
-        {"{\"a\":" T4 ",\"b\":" T4 "}", 4, "overlap"},
-        {"{\"a\":" T4 ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}", 12,
-         "leave a gap"},
-        {"{\"a\":" T4 "}", 3, "cut short"},
-        {"{\"a\":" T4 "}", 5, "bytes after the last tensor"},
-        {"{}", 1, "bytes after the last tensor"},
-        {"{\"__metadata__\":{\"a\":1}}", 0, "__metadata__"},
-        {"{\"__metadata__\":[]}", 0, "__metadata__"},
-        {"{\"__metadata__\":{\"a\":\"b\\u0000\"}}", 0, "__metadata__"},
-        {"{\"a\":" T4 "}}", 4, "x.safetensors"},
-        {"{\"\xff\":" T4 "}", 4, "x.safetensors"},
-    };
     struct st_file s;
     struct err e;
-    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++)
-        T_ERR(parse(c[i].header, c[i].n, &s, &e), &e, ERR_DATA, c[i].words);
+    for (size_t i = 0; i < sizeof(bad_header) / sizeof(bad_header[0]); i++)
+        T_ERR(parse(bad_header[i].header, bad_header[i].n, &s, &e), &e, ERR_DATA,
+              bad_header[i].words);
 }
 
 static void bad_sizes_are_named(void)
