@@ -14,10 +14,14 @@ struct cli {
     bool dry_run, overwrite;
     int64_t ranks, threads, shard_size, file_size;
     const char *like, *adapter;
-    int dtype; /* CLI_DTYPES */
+    int dtype;   /* CLI_DTYPES */
+    int to;      /* CLI_FORMATS */
+    int outtype; /* enum gguf_outtype */
     struct opt_list ignored_keys;
 };
 
+#define CLI_FORMATS "hf|gguf"
+enum { CLI_HF, CLI_GGUF };
 #define CLI_DTYPES "auto|float32|float16|bfloat16"
 
 /* Writes a text to standard output. ERR_IO. */

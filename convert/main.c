@@ -15,6 +15,7 @@
 #include "convert/reshard.h"
 #include "convert/same.h"
 #include "convert/source.h"
+#include "train/gguf/gguf_model.h"
 
 enum { INSPECT = 1, VERIFY = 2, IMPORT = 4, EXPORT = 8, RESHARD = 16 };
 
@@ -32,9 +33,10 @@ static const struct opt_verb verbs[] = {
                  "convert import --dry-run Llama-3.2-1B llama\n" WEFT_PREFIX
                  "convert import --adapter my-lora Llama-3.2-1B merged\n",
      true},
-    {"export", "SRC DST", "a checkpoint as a Hugging Face model",
+    {"export", "SRC DST", "a checkpoint as a Hugging Face model or GGUF file",
      WEFT_PREFIX "convert export run/iter_0000100 my-model\n" WEFT_PREFIX
-                 "convert export --dtype bfloat16 --max-shard-size 2G run my-model\n",
+                 "convert export --dtype bfloat16 --max-shard-size 2G run my-model\n" WEFT_PREFIX
+                 "convert export --to gguf --outtype q8_0 run my-model.gguf\n",
      true},
     {"reshard", "SRC DST", "cut a checkpoint for another number of ranks",
      WEFT_PREFIX "convert reshard --ranks 8 run/iter_0000100 cut\n", true},
@@ -78,6 +80,18 @@ static const struct opt table[] = {
             .brief = "write the files as this model has them",
             .help = "write files with the names, tensors, types and further files of this Hugging "
                     "Face model; with its weights they are byte-identical"),
+    OPT_ROW(.name = "to", .type = OPT_CHOICE, .offset = offsetof(struct cli, to), .def = "hf",
+            .meta = CLI_FORMATS, .group = "output", .verbs = EXPORT, .basic = true,
+            .brief = "a Hugging Face folder, or a GGUF file",
+            .help = "what is written: a folder of Hugging Face, or a GGUF file for llama.cpp "
+                    "(models of Llama, Mistral, Qwen 2 and GPT-2) with the tokenizer in it"),
+    OPT_ROW(.name = "outtype", .type = OPT_CHOICE, .offset = offsetof(struct cli, outtype),
+            .def = "auto", .meta = GGUF_OUTTYPES, .group = "output", .verbs = EXPORT,
+            .brief = "type of a GGUF file's matrices",
+            .help =
+                "type of the matrices of a GGUF file; auto: as the checkpoint has them. Vectors "
+                "are always f32; what q8_0 cannot hold, rows that are not a multiple of 32 "
+                "wide, is f16"),
     OPT_ROW(.name = "dtype", .type = OPT_CHOICE, .offset = offsetof(struct cli, dtype),
             .def = "auto", .meta = CLI_DTYPES, .group = "output", .verbs = EXPORT, .basic = true,
             .brief = "type of the weights; auto: as they are",
@@ -146,7 +160,6 @@ static const struct opt_synonym synonyms[] = {
     {"output-dir", NULL, TARGET},
     {"out", NULL, TARGET},
     {"outfile", NULL, TARGET},
-    {"outtype", "dtype", NULL},
     {"pytorch-dump-folder-path", NULL, TARGET},
     {"convert-checkpoint-from-megatron-to-transformers", NULL, ONE_TARGET},
     {"loader", NULL, ONE_TARGET},
@@ -187,8 +200,9 @@ static const struct opt_synonym verb_synonyms[] = {
     {"merge", "reshard", NULL},
     {"diff", "verify", "verify --same"},
     {"compare", "verify", "verify --same"},
-    {"to-gguf", NULL, "convert does not write GGUF"},
-    {"quantize", NULL, "convert does not quantize"},
+    {"to-gguf", "export", "export --to gguf"},
+    {"gguf", "export", "export --to gguf"},
+    {"quantize", "export", "export --to gguf --outtype q8_0"},
     {NULL, NULL, NULL},
 };
 

@@ -13,9 +13,11 @@
 #include "base/core/program.h"
 #include "base/io/path.h"
 #include "convert/cli.h"
+#include "convert/gguf.h"
 #include "convert/identity.h"
 #include "convert/source.h"
 #include "convert/vocabulary.h"
+#include "train/gguf/gguf_model.h"
 #include "train/hf/hf_adapter.h"
 #include "train/hf/hf_export.h"
 #include "train/hf/hf_import.h"
@@ -289,6 +291,75 @@ static int export_run(const struct hf_export *x, const char *dst, struct hf_expo
     return code;
 }
 
+/* ---- GGUF ---------------------------------------------------------------------------------- */
+
+static void gguf_report(const struct gguf_plan *p, const struct hf_export *x, const char *dst,
+                        struct buf *b)
+{
+    buf_addf(b, "%s: %s, %zu tensors in %s\n", ckpt_path(x->ckpt),
+             hf_family_architecture(x->model.family), p->n, dst);
+    if (p->narrow)
+        buf_addf(b, "note        %zu matrices are F16: Q8_0 needs rows of a multiple of 32\n",
+                 p->narrow);
+}
+
+/* The last part of a target's name without its ending. */
+static char *model_name(const char *dst)
+{
+    const char *slash = strrchr(dst, '/'), *name = slash ? slash + 1 : dst;
+    size_t n = strlen(name), end = strlen(".gguf");
+    return mem_strndup(name, n > end && !strcmp(name + n - end, ".gguf") ? n - end : n);
+}
+
+static int export_gguf(const struct hf_export *x, const char *dst, const struct cli *v,
+                       const struct tokenizer *t, struct err *e)
+{
+    struct gguf_plan p;
+    struct progress progress;
+    struct buf report = {0};
+    char *name = model_name(dst);
+    int code = gguf_plan(&p, x, (enum gguf_outtype)v->outtype, name, e);
+    free(name);
+    if (code)
+        return code;
+    gguf_report(&p, x, dst, &report);
+    code = gguf_add_tokenizer(&p.keys, x->ckpt, t, x->model.spec.vocab, &report, e);
+    if (!code && v->dry_run) {
+        add_needs(&report, dst, p.bytes + p.keys.bytes.len);
+    } else if (!code) {
+        double begun = clock_seconds();
+        struct copy_options o = copy_with(v, &progress, "convert export", x->bytes);
+        code = gguf_write(&p, x, dst, &o, e);
+        progress_finish(&progress);
+        if (!code)
+            say_done(dst, p.bytes, clock_seconds() - begun);
+    }
+    if (!code)
+        code = cli_write_out(&report, e);
+    buf_finish(&report);
+    gguf_plan_finish(&p);
+    return code;
+}
+
+/* A file that may be written under this name. */
+static int gguf_target(const char *dst, const struct cli *v, struct err *e)
+{
+    if (v->like || v->shard_size || v->dtype)
+        return err_set(e, ERR_USAGE, "--%s cannot be given beside --to gguf",
+                       v->like         ? "like"
+                       : v->shard_size ? "max-shard-size"
+                                       : "dtype");
+    if (file_is_dir(dst))
+        return err_set(e, ERR_USAGE, "%s: is a folder, a GGUF file is one file", dst);
+    if (file_exists(dst) && !v->overwrite) {
+        err_set(e, ERR_USAGE, "%s: exists", dst);
+        return err_hint(e, "--overwrite replaces it");
+    }
+    return 0;
+}
+
+/* ---- export: the verb ---------------------------------------------------------------------- */
+
 static int export_opened(struct ckpt *c, const char *dst, const struct cli *v, struct err *e)
 {
     static const int dtypes[] = {-1, DTYPE_F32, DTYPE_F16, DTYPE_BF16};
@@ -306,7 +377,9 @@ static int export_opened(struct ckpt *c, const char *dst, const struct cli *v, s
         o.ids = vocabulary_ids(x.tokenizer);
     code = hf_export_plan(&plan, c, &o, e);
     if (!code) {
-        code = v->dry_run ? export_plan(&plan, dst, e) : export_run(&plan, dst, &o, v, &x, e);
+        code = v->to == CLI_GGUF ? export_gguf(&plan, dst, v, x.tokenizer, e)
+               : v->dry_run      ? export_plan(&plan, dst, e)
+                                 : export_run(&plan, dst, &o, v, &x, e);
         hf_export_finish(&plan);
     }
     buf_finish(&x.report);
@@ -322,8 +395,11 @@ int cmd_export(const struct opts *o, const struct cli *v, struct err *e)
     if (!code && v->like && (v->shard_size || v->dtype))
         code = err_set(e, ERR_USAGE, "--like keeps files and types: --%s cannot be given beside it",
                        v->shard_size ? "max-shard-size" : "dtype");
+    if (!code && v->outtype && v->to != CLI_GGUF)
+        code = err_set(e, ERR_USAGE, "--outtype is for --to gguf; --dtype is the type otherwise");
     if (!code)
-        code = hf_export_check(o->file[1], &rule, e);
+        code = v->to == CLI_GGUF ? gguf_target(o->file[1], v, e)
+                                 : hf_export_check(o->file[1], &rule, e);
     if (!code)
         code = named_ckpt_open(o->file[0], &c, e);
     if (!code)

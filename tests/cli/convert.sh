@@ -258,7 +258,9 @@ expect 2 "$CONVERT" inspect --load-dir run --names
 err_has "2 unknown options of $(basename "$CONVERT") inspect: --load-dir and --names"
 err_has "--load-dir: not an option: write the checkpoint's folder after the verb; --names: --tensors"
 expect 2 "$CONVERT" export --outtype f16 run out
-err_has "did you mean --dtype?"
+err_has "--outtype is for --to gguf; --dtype is the type otherwise"
+expect 2 "$CONVERT" to-gguf run out
+err_has "hint: export --to gguf"
 expect 2 "$CONVERT" export --save out run
 err_has "not an option: write the target's folder after the source's"
 expect 2 "$CONVERT" to-hf run out

@@ -12,6 +12,7 @@
 
 enum {
     UNIT = 4 << 20,   /* bytes of a target that are made at once */
+    BLOCK = 64,       /* elements: a row is cut at multiples of it, for sinks that quantize */
     TURNED = 32 << 20 /* of a transposed one, of whose source each row then gives a longer run */
 };
 
@@ -333,6 +334,7 @@ static int64_t unit_elements(const struct run *r, size_t target)
     }
     uint64_t most = (turned ? TURNED : UNIT) / size, fit = own / (size + in + floats);
     uint64_t n = most < fit ? most : fit;
+    n -= n > BLOCK ? n % BLOCK : 0;
     return n ? (int64_t)n : 1;
 }
 

@@ -127,12 +127,17 @@ static int read_features(const struct field *f, const struct json *v, const char
     return 0;
 }
 
+void spec_feature_words(unsigned bits, struct buf *out)
+{
+    for (int i = 0; i < FEATURES; i++)
+        if (bits & features[i].bit)
+            buf_addf(out, "%s%s", out->len ? ", " : "", features[i].words);
+}
+
 int spec_can_run(const struct spec *s, const char *name, struct err *e)
 {
     struct buf b = {0};
-    for (int i = 0; i < FEATURES; i++)
-        if (s->features & features[i].bit)
-            buf_addf(&b, "%s%s", b.len ? ", " : "", features[i].words);
+    spec_feature_words(s->features, &b);
     int code = b.len ? err_set(e, ERR_USAGE, "%s: train cannot run this model yet: it has %s", name,
                                buf_str(&b))
                      : 0;

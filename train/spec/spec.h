@@ -96,6 +96,9 @@ int spec_from_manifest(const struct json *o, const struct json *must_know, const
  */
 bool spec_differ(const struct spec *a, const struct spec *b, struct buf *out);
 
+/* Features in words, with commas between them. */
+void spec_feature_words(unsigned bits, struct buf *out);
+
 /* ERR_USAGE names the features of the model that train lacks; 0 when it has none. `name` is the
  * file or checkpoint that the model comes from. */
 int spec_can_run(const struct spec *s, const char *name, struct err *e);

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "convert/gguf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/format/json.h"
+#include "base/io/path.h"
+#include "convert/vocabulary.h"
+#include "tok/edit/recipe.h"
+#include "tok/pretok/scan.h"
+
+enum { GGUF_NO_DROPOUT = -1, SPLITS_MAX = 4, SMALL_FILE = 16 << 20 };
+
+/* Kinds of tokens: those of SentencePiece. */
+enum { NORMAL = SP_NORMAL, CONTROL = SP_CONTROL, USER = SP_USER, UNUSED = SP_UNUSED };
+
+/* What llama.cpp calls the pre-tokenizers that weft has scanners for. */
+static const char *const pre_names[SCAN_FAMILIES] = {
+    [SCAN_GPT2] = "gpt-2",
+    [SCAN_LLAMA3] = "llama-bpe",
+    [SCAN_QWEN2] = "qwen2",
+    [SCAN_O200K] = "gpt-4o",
+    [SCAN_TEKKEN] = "tekken",
+    [SCAN_KIMI] = "kimi-k2",
+    [SCAN_DEEPSEEK3] = "deepseek-v3",
+};
+
+/* ---- the pre-tokenizer ---------------------------------------------------------------------- */
+
+struct pre {
+    const char *split[SPLITS_MAX];
+    size_t splits;
+    bool bytes, own; /* ByteLevel, with its own pattern (GPT-2's) */
+};
+
+/* A pre-tokenizer's component, or those of a sequence. */
+static void read_pre(const struct json *o, struct pre *p)
+{
+    const struct json *type = json_get(o, "type"), *list = json_get(o, "pretokenizers");
+    const struct json *regex = json_get(json_get(o, "pattern"), "Regex");
+    const struct json *own = json_get(o, "use_regex");
+    const char *name = type && type->kind == JSON_STRING ? type->string : "";
+    for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->length; i++)
+        read_pre(&list->child[i], p);
+    if (!strcmp(name, "Split") && regex && regex->kind == JSON_STRING && p->splits < SPLITS_MAX)
+        p->split[p->splits++] = regex->string;
+    if (!strcmp(name, "ByteLevel")) {
+        p->bytes = true;
+        p->own = !own || own->kind != JSON_BOOL || own->boolean;
+    }
+}
+
+/* Its name there; NULL: it has none. *ret_bytes: the vocabulary is of bytes. */
+static const char *pre_name(const struct recipe *r, bool *ret_bytes)
+{
+    const char *text = r->component[COMPONENT_PRE_TOKENIZER];
+    struct json_doc *doc = NULL;
+    struct pre p = {.splits = 0};
+    enum scan_family f = SCAN_NONE;
+    if (text && !json_parse(r->path, text, strlen(text), &doc, NULL)) {
+        read_pre(json_root(doc), &p);
+        f = p.splits ? scan_find_steps(p.split, p.splits) : p.own ? SCAN_GPT2 : SCAN_NONE;
+    }
+    json_close(doc);
+    *ret_bytes = p.bytes;
+    return pre_names[f];
+}
+
+/* ---- entries -------------------------------------------------------------------------------- */
+
+struct entry {
+    const char *text;
+    size_t n;
+    int32_t type;
+    float score;
+};
+
+/* What stands at an id that only the tokenizer's wrapper knows, or nobody. */
+static void fill_gap(struct entry *x, const struct tokenizer *t, int64_t id, struct arena *a)
+{
+    x->text = id < tok_info(t)->vocab_size ? tok_piece(t, id, &x->n) : "";
+    x->type = CONTROL;
+    if (*x->text)
+        return;
+    x->text = arena_printf(a, "[PAD%lld]", (long long)id);
+    x->n = strlen(x->text);
+    x->type = UNUSED;
+}
+
+static void put_entries(struct gguf_keys *k, const struct entry *x, int64_t n, bool scores)
+{
+    gguf_add_array(k, "tokenizer.ggml.tokens", GGUF_TEXT, (uint64_t)n);
+    for (int64_t i = 0; i < n; i++)
+        gguf_put_text(k, x[i].text, x[i].n);
+    if (scores)
+        gguf_add_array(k, "tokenizer.ggml.scores", GGUF_FLOAT, (uint64_t)n);
+    for (int64_t i = 0; scores && i < n; i++)
+        buf_add(&k->bytes, &x[i].score, sizeof(x[i].score));
+    gguf_add_array(k, "tokenizer.ggml.token_type", GGUF_I32, (uint64_t)n);
+    for (int64_t i = 0; i < n; i++)
+        buf_add(&k->bytes, &x[i].type, sizeof(x[i].type));
+}
+
+static void put_merges(struct gguf_keys *k, const struct recipe *r)
+{
+    struct buf b = {0};
+    gguf_add_array(k, "tokenizer.ggml.merges", GGUF_TEXT, r->nmerges);
+    for (size_t i = 0; i < r->nmerges; i++) {
+        const struct recipe_piece *left = &r->piece[r->merge[i].left];
+        const struct recipe_piece *right = &r->piece[r->merge[i].right];
+        buf_reset(&b);
+        buf_add(&b, left->text, left->n);
+        buf_addc(&b, ' ');
+        buf_add(&b, right->text, right->n);
+        gguf_put_text(k, b.data, b.len);
+    }
+    buf_finish(&b);
+}
+
+static void put_text(struct gguf_keys *k, const char *key, const char *s)
+{
+    gguf_add_text(k, key, s, strlen(s));
+}
+
+/* The recipe's pieces and added tokens, one for each row of the embedding. */
+static int put_recipe(struct gguf_keys *k, struct recipe *r, const struct tokenizer *t,
+                      int64_t rows, struct buf *report, struct err *e)
+{
+    bool sp = r->from == RECIPE_SP, bytes = false;
+    const char *pre = sp ? "default" : pre_name(r, &bytes);
+    struct arena a = {0};
+    if (!sp && (r->model != MODEL_BPE || !bytes))
+        return err_set(e, ERR_USAGE,
+                       "%s: neither SentencePiece nor byte-level BPE, which GGUF needs", r->path);
+    recipe_settle_tokens(r);
+    if ((int64_t)r->npieces > rows)
+        return err_set(e, ERR_USAGE, "%s: it has %zu entries, the embedding %lld rows", r->path,
+                       r->npieces, (long long)rows);
+    struct entry *x = mem_new((size_t)rows + 1, sizeof(*x));
+    for (int64_t i = 0; i < rows; i++) {
+        const struct recipe_piece *p = i < (int64_t)r->npieces ? &r->piece[i] : NULL;
+        const struct recipe_token *added = recipe_token_of(r, (int32_t)i);
+        if (!p || !p->text) {
+            fill_gap(&x[i], t, i, &a);
+            continue;
+        }
+        x[i] = (struct entry){p->text, p->n, sp ? (int32_t)p->type : NORMAL, (float)p->score};
+        if (added && !sp)
+            x[i].type = added->special ? CONTROL : USER;
+    }
+    bool unigram = sp && r->model == MODEL_UNIGRAM;
+    put_text(k, "tokenizer.ggml.model", unigram ? "t5" : sp ? "llama" : "gpt2");
+    put_text(k, "tokenizer.ggml.pre", pre ? pre : "default");
+    put_entries(k, x, rows, sp);
+    if (!sp)
+        put_merges(k, r);
+    if (!pre)
+        buf_addf(report,
+                 "note        %s: llama.cpp may not know how it cuts words; "
+                 "tokenizer.ggml.pre is \"default\"\n",
+                 r->path);
+    if (sp) {
+        const struct sp_normalizer *n = &r->sp.normalizer;
+        gguf_add_bool(k, "tokenizer.ggml.add_space_prefix", n->add_dummy_prefix);
+        gguf_add_bool(k, "tokenizer.ggml.remove_extra_whitespaces", n->remove_extra_whitespaces);
+    }
+    free(x);
+    arena_finish(&a);
+    return 0;
+}
+
+/* ---- files beside it ------------------------------------------------------------------------ */
+
+static int read_small(const struct ckpt *c, const char *name, struct buf *ret, struct err *e)
+{
+    char *path = path_join(ckpt_path(c), name);
+    int code = file_is_plain(path) ? file_read(path, SMALL_FILE, ret, e) : 0;
+    free(path);
+    return code;
+}
+
+static void put_switch(struct gguf_keys *k, const char *key, const struct json *v)
+{
+    if (v && v->kind == JSON_BOOL)
+        gguf_add_bool(k, key, v->boolean);
+}
+
+/* The template of chats, and whether texts begin and end with special tokens. */
+static int put_companions(struct gguf_keys *k, const struct ckpt *c, struct err *e)
+{
+    struct buf config = {0}, jinja = {0};
+    struct json_doc *doc = NULL;
+    int code = read_small(c, "tokenizer_config.json", &config, e);
+    if (!code)
+        code = read_small(c, "chat_template.jinja", &jinja, e);
+    if (!code && config.len)
+        code = json_parse("tokenizer_config.json", config.data, config.len, &doc, e);
+    const struct json *o = doc ? json_root(doc) : NULL;
+    const struct json *chat = o ? json_get(o, "chat_template") : NULL;
+    if (!code && o) {
+        put_switch(k, "tokenizer.ggml.add_bos_token", json_get(o, "add_bos_token"));
+        put_switch(k, "tokenizer.ggml.add_eos_token", json_get(o, "add_eos_token"));
+    }
+    if (!code && jinja.len)
+        gguf_add_text(k, "tokenizer.chat_template", jinja.data, jinja.len);
+    else if (!code && chat && chat->kind == JSON_STRING)
+        gguf_add_text(k, "tokenizer.chat_template", chat->string, chat->length);
+    json_close(doc);
+    buf_finish(&config);
+    buf_finish(&jinja);
+    return code;
+}
+
+static void gguf_put_id(struct gguf_keys *k, const char *key, int64_t id, int64_t rows)
+{
+    if (id >= 0 && id < rows)
+        gguf_add_u32(k, key, (uint64_t)id);
+}
+
+int gguf_add_tokenizer(struct gguf_keys *k, const struct ckpt *c, const struct tokenizer *t,
+                       int64_t rows, struct buf *report, struct err *e)
+{
+    if (!t) {
+        put_text(k, "tokenizer.ggml.model", "none");
+        buf_adds(report, "note        the checkpoint has no tokenizer, the file has none\n");
+        return 0;
+    }
+    const struct tok_info *info = tok_info(t);
+    const struct tok_options o = {
+        .path = info->path, .type = info->type, .dropout = GGUF_NO_DROPOUT, .no_template = true};
+    const struct hf_ids ids = vocabulary_ids(t);
+    struct recipe r;
+    int code = recipe_read(&r, t, &o, e);
+    if (code)
+        return code;
+    if (r.from != RECIPE_SP)
+        code = recipe_to(&r, RECIPE_HF, e);
+    if (!code)
+        code = put_recipe(k, &r, t, rows, report, e);
+    recipe_finish(&r);
+    gguf_put_id(k, "tokenizer.ggml.bos_token_id", ids.bos, rows);
+    gguf_put_id(k, "tokenizer.ggml.eos_token_id", ids.eos, rows);
+    gguf_put_id(k, "tokenizer.ggml.unknown_token_id", info->unk, rows);
+    gguf_put_id(k, "tokenizer.ggml.padding_token_id", ids.pad, rows);
+    return code ? code : put_companions(k, c, e);
+}
