@@ -122,6 +122,19 @@ void comm_abort(struct comm *c, const struct err *why)
     c->fn->abort(c, why->code, why->msg);
 }
 
+void comm_interrupt(const struct comm *c, const struct err *why)
+{
+    if (c->fn->interrupt)
+        c->fn->interrupt(c, why->code, why->msg);
+}
+
+void comm_look(const struct comm *c, struct comm_state *ret)
+{
+    *ret = (struct comm_state){0};
+    if (c->fn->look)
+        c->fn->look(c, ret);
+}
+
 void comm_close(struct comm *c)
 {
     if (c->fn)

@@ -58,10 +58,21 @@ struct comm_ticket {
 
 struct comm;
 
+/* What another thread may see of a rank's comm. */
+struct comm_state {
+    bool in_call;   /* a call is issued and not done: the oldest such */
+    char call[128]; /* "call 5 of the data-parallel group (all-reduce)" */
+    int fault;      /* of any rank, 0 if none */
+    char text[256];
+};
+
 struct comm_table {
     struct comm_ticket (*issue)(struct comm *c, const struct comm_call *call);
     void (*wait)(struct comm *c, struct comm_ticket t);
     void (*abort)(struct comm *c, int code, const char *sentence);
+    /* from any thread; NULL where there are no others: does nothing, nothing to see */
+    void (*interrupt)(const struct comm *c, int code, const char *sentence);
+    void (*look)(const struct comm *c, struct comm_state *ret);
     void (*close)(struct comm *c);
 };
 
@@ -147,5 +158,10 @@ int comm_fault(const struct comm *c, struct err *e);
 
 /* Ends the calls of all ranks with this error, unless there was a fault before. */
 void comm_abort(struct comm *c, const struct err *why);
+
+/* For a watchdog, from any thread while the comm is open: the same, of which the rank itself hears
+ * in its wait; and what the rank is doing. */
+void comm_interrupt(const struct comm *c, const struct err *why);
+void comm_look(const struct comm *c, struct comm_state *ret);
 
 #endif

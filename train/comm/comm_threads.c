@@ -298,6 +298,8 @@ int comm_threads_open(struct comm *ret, struct comm_threads *t, int rank, struct
         .issue = comm_queue_issue,
         .wait = comm_queue_wait,
         .abort = comm_queue_abort,
+        .interrupt = comm_queue_interrupt,
+        .look = comm_queue_look,
         .close = close_threads,
     };
     struct thread_rank *r = &t->rank[rank];

@@ -513,6 +513,8 @@ int comm_wire_open(struct comm *ret, struct comm_wire *job, struct mesh m, struc
         .issue = comm_queue_issue,
         .wait = comm_queue_wait,
         .abort = comm_queue_abort,
+        .interrupt = comm_queue_interrupt,
+        .look = comm_queue_look,
         .close = close_wire,
     };
     int code = mesh_check(m, job->world, e);

@@ -121,6 +121,44 @@ void comm_queue_abort(struct comm *c, int code, const char *sentence)
     comm_queue_wait(c, (struct comm_ticket){0}); /* the first fault may be another */
 }
 
+void comm_queue_interrupt(const struct comm *c, int code, const char *sentence)
+{
+    struct comm_queue *q = c->state;
+    pthread_mutex_lock(&q->hub->lock);
+    comm_hub_fail(q->hub, code, sentence);
+    pthread_mutex_unlock(&q->hub->lock);
+}
+
+/* "call 5 of the data-parallel group (all-reduce)"; the number of one that has not been opened is
+ * not known. */
+static void name_call(const struct comm_flight *f, char *ret, size_t size)
+{
+    uint64_t order = f->order ? f->order : f->order_by ? f->order_by : f->order_to;
+    int n = snprintf(ret, size, "%s", f->state == FLIGHT_OPEN ? "" : "a call");
+    if (f->state == FLIGHT_OPEN)
+        n = snprintf(ret, size, "call %llu", (unsigned long long)order);
+    snprintf(ret + n, size - (size_t)n, " of the %s group (%s)", mesh_group_name(f->call.group),
+             comm_kind_name(f->call.kind));
+}
+
+void comm_queue_look(const struct comm *c, struct comm_state *ret)
+{
+    struct comm_queue *q = c->state;
+    const struct comm_flight *oldest = NULL;
+    pthread_mutex_lock(&q->hub->lock);
+    for (int i = 0; i < COMM_IN_FLIGHT; i++) {
+        const struct comm_flight *f = &q->flight[i];
+        if (f->state != FLIGHT_DONE && (!oldest || f->number < oldest->number))
+            oldest = f;
+    }
+    ret->in_call = oldest != NULL;
+    if (oldest)
+        name_call(oldest, ret->call, sizeof(ret->call));
+    ret->fault = q->hub->fault;
+    snprintf(ret->text, sizeof(ret->text), "%s", q->hub->text);
+    pthread_mutex_unlock(&q->hub->lock);
+}
+
 static void delay(struct comm_queue *q, const struct comm_options *o)
 {
     double part = rng_uniform(o->seed, RNG_TEST, (uint32_t)q->rank, q->opened);
@@ -174,10 +212,8 @@ double comm_timeout(const struct comm_options *o)
 void comm_late(const struct comm_queue *q, const struct comm_flight *f, int missing,
                const struct comm_options *o, char *sentence, size_t size)
 {
-    snprintf(sentence, size, "rank %d waited %g s for rank %d in call %llu of the %s group (%s)",
-             q->rank, comm_timeout(o), missing,
-             (unsigned long long)(f->order      ? f->order
-                                  : f->order_by ? f->order_by
-                                                : f->order_to),
-             mesh_group_name(f->call.group), comm_kind_name(f->call.kind));
+    char call[128];
+    name_call(f, call, sizeof(call));
+    snprintf(sentence, size, "rank %d waited %g s for rank %d in %s", q->rank, comm_timeout(o),
+             missing, call);
 }

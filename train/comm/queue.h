@@ -67,6 +67,8 @@ void comm_queue_finish(struct comm_queue *q);
 struct comm_ticket comm_queue_issue(struct comm *c, const struct comm_call *call);
 void comm_queue_wait(struct comm *c, struct comm_ticket t);
 void comm_queue_abort(struct comm *c, int code, const char *sentence);
+void comm_queue_interrupt(const struct comm *c, int code, const char *sentence);
+void comm_queue_look(const struct comm *c, struct comm_state *ret);
 
 /*
  * The oldest issued call, now open: numbered within its group. NULL: there is none. With the lock
