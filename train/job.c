@@ -468,6 +468,25 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
     return code;
 }
 
+/* The backends that --device leaves: one by its name, or for auto all. --kernels is the CPU's. */
+static int choose_device(const struct train_options *o, struct rank_config *c, struct err *e)
+{
+    bool cpu = o->device == DEVICE_CPU || (o->device == DEVICE_AUTO && o->kernels);
+    const char *name = cpu ? "cpu" : "cuda";
+    c->backends = o->backends;
+    c->nbackends = o->nbackends;
+    if (o->device == DEVICE_AUTO && !cpu)
+        return 0;
+    for (int i = 0; i < o->nbackends; i++)
+        if (!strcmp(o->backends[i].name, name)) {
+            c->backends = &o->backends[i];
+            c->nbackends = 1;
+            return 0;
+        }
+    err_set(e, ERR_USAGE, "--device %s: this program was built without it", name);
+    return err_hint(e, "build it where nvcc of the CUDA toolkit is installed");
+}
+
 /* Batch arithmetic, and what the rank is to be. */
 static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
 {
@@ -479,13 +498,13 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
     if (j->seq_length > j->spec.max_positions)
         return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
                        (long long)o->seq_length, (long long)j->spec.max_positions);
-    *ret = (struct rank_config){.backends = o->backends,
-                                .layout = layout_plain(mesh_single()),
+    *ret = (struct rank_config){.layout = layout_plain(mesh_single()),
                                 .spec = j->spec,
                                 .use = use,
                                 .real = DTYPE_F32,
                                 .threads = (int)o->threads,
                                 .kernels = o->kernels,
+                                .library_path = o->library_path,
                                 .micro_batch = o->micro_batch,
                                 .seq_length = j->seq_length,
                                 .micros = j->micros,
@@ -501,7 +520,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .lr = schedule(j)};
     if (use == MODEL_DECODE)
         ret->micro_batch = ret->micros = 1;
-    return 0;
+    return choose_device(o, ret, e);
 }
 
 int job_plan_rank(struct job *j, struct err *e)
@@ -510,7 +529,7 @@ int job_plan_rank(struct job *j, struct err *e)
     struct dev_desc desc;
     int code = rank_configure(j, MODEL_TRAIN, &c, e);
     if (!code)
-        code = c.backends->describe_device(&desc, c.threads, e);
+        code = rank_choose(&c, &desc, e);
     if (code)
         return code;
     j->rank_open = true;

@@ -7,13 +7,25 @@
 #include "train/job.h"
 #include "train/ops/ops.h"
 #include "train/tensor/dev.h"
+#if WEFT_CUDA
+#include "train/ops/cuda/ops_cuda.h"
+#include "train/tensor/cuda/dev_cuda.h"
+#endif
 
-/* What a rank of this program runs on. */
-static const struct rank_backends backends = {
-    .describe_device = dev_host_describe,
-    .open_device = dev_host_open,
-    .init_ops = ops_cpu_init,
-    .open_comm = comm_self_start,
+/* What a rank of this program runs on, the fastest first. */
+static const struct rank_backends backends[] = {
+#if WEFT_CUDA
+    {.name = "cuda",
+     .describe_device = dev_cuda_describe,
+     .open_device = dev_cuda_start,
+     .init_ops = ops_cuda_open,
+     .open_comm = comm_self_start},
+#endif
+    {.name = "cpu",
+     .describe_device = dev_host_describe,
+     .open_device = dev_host_open,
+     .init_ops = ops_cpu_open,
+     .open_comm = comm_self_start},
 };
 
 int main(int argc, char **argv)
@@ -24,7 +36,8 @@ int main(int argc, char **argv)
         [VERB_GENERATE] = verb_generate,
         [VERB_PLAN] = verb_plan,
     };
-    struct train_options values = {.backends = &backends};
+    struct train_options values = {.backends = backends,
+                                   .nbackends = (int)(sizeof(backends) / sizeof(backends[0]))};
     struct opts o = {0};
     struct err e = {0};
     stdio_begin(false);

@@ -16,6 +16,8 @@ enum { VERB_RUN, VERB_EVAL, VERB_GENERATE, VERB_PLAN };
 
 struct rank_backends;
 
+enum train_device { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
+
 struct train_options {
     struct opt_common common;
     struct spec_flags model;
@@ -54,11 +56,13 @@ struct train_options {
     bool ignore_eod;
     /* machine */
     int64_t threads;
-    const char *kernels;
+    int device; /* enum train_device */
+    const char *kernels, *library_path;
     int64_t exit_interval;
     double exit_minutes;
     /* no option: set by main.c */
     const struct rank_backends *backends;
+    int nbackends;
 };
 
 extern const struct opt_table train_table;

@@ -406,8 +406,14 @@ static void introduce(const struct job *j)
     if (!j->o->save && !j->o->no_save)
         log_warn("without --save DIR the model is not kept (--no-save silences this warning)");
     rank_describe(&j->rank, &b);
-    log_info("%lld parameters, %d threads; memory: %s", (long long)j->rank.params.parameters,
-             j->rank.dev.desc.threads, buf_str(&b));
+    const struct dev *d = &j->rank.dev;
+    char on[sizeof(d->desc.name)];
+    if (d->desc.host)
+        snprintf(on, sizeof(on), "%d threads", d->desc.threads);
+    else
+        snprintf(on, sizeof(on), "%s", d->desc.name);
+    log_info("%lld parameters, %s; memory: %s", (long long)j->rank.params.parameters, on,
+             buf_str(&b));
     if (j->rank.at.iteration < j->iterations)
         log_info("steps %lld to %lld of %lld sequences of %lld tokens",
                  (long long)j->rank.at.iteration + 1, (long long)j->iterations,

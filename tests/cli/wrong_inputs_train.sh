@@ -82,3 +82,10 @@ expect 2 $run --no-save --num-layers 0
 err_has "--num-layers: must be from 1"
 expect 2 $run --no-save --train-iters 0
 err_has "--train-iters: must be at least 1, got 0"
+
+t "train run: --device cuda without a GPU, and auto"
+want=5
+env CUDA_VISIBLE_DEVICES= $run --no-save --device cuda 2>&1 | grep -q "built without" && want=2
+expect $want env CUDA_VISIBLE_DEVICES= $run --no-save --device cuda
+[ $want = 2 ] || err_has "GPU 0 cannot be used: "
+expect 0 env CUDA_VISIBLE_DEVICES= $run --no-save --device auto

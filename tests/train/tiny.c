@@ -54,7 +54,7 @@ struct rank_config tiny_config(struct spec spec, enum dtype real)
     static const struct rank_backends backends = {
         .describe_device = dev_host_describe,
         .open_device = dev_host_open,
-        .init_ops = ops_cpu_init,
+        .init_ops = ops_cpu_open,
         .open_comm = comm_self_start,
     };
     return (struct rank_config){.backends = &backends,

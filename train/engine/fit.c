@@ -2,6 +2,7 @@
 #include "train/engine/fit.h"
 
 #include <pthread.h>
+#include <string.h>
 
 /* What is small and not counted one by one: buffers of files, tables, the allocator's own. */
 enum { SMALL_TOUCHED = 8 << 20, SMALL_MAPPED = 24 << 20, THREADS_TO_COME = 2 };
@@ -30,10 +31,20 @@ static uint64_t slabs(const struct rank *r, int from, int to)
     return sum;
 }
 
+static uint64_t device_slabs(const struct rank *r)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < SLAB_COUNT; i++)
+        sum = plus(sum, r->slab[i].place == PLACE_DEVICE ? r->slab[i].peak : 0);
+    return sum;
+}
+
 struct fit_need fit_need(const struct rank *r)
 {
     struct fit_need n;
-    n.touched = plus(slabs(r, 0, SLAB_COUNT - 1), plus(r->config.beside, SMALL_TOUCHED));
+    uint64_t elsewhere = r->dev.desc.host ? 0 : device_slabs(r);
+    n.touched =
+        plus(slabs(r, 0, SLAB_COUNT - 1) - elsewhere, plus(r->config.beside, SMALL_TOUCHED));
     n.touched = plus(n.touched, rank_fill_bytes(r));
     n.mapped = plus(n.touched, plus(r->config.mapped, SMALL_MAPPED));
     n.mapped = plus(n.mapped, THREADS_TO_COME * stack_size());
@@ -93,18 +104,9 @@ static void advise(const struct rank *r, uint64_t need, const struct mem_limit *
     buf_finish(&all);
 }
 
-int fit_check(const struct rank *r, const struct mem_limit *limit, int n, struct err *e)
+static int too_large(const struct rank *r, uint64_t wanted, const struct mem_limit *l,
+                     struct err *e)
 {
-    struct fit_need need = fit_need(r);
-    const struct mem_limit *l = NULL;
-    for (int i = 0; i < n; i++) {
-        uint64_t wanted = limit[i].addresses ? need.mapped : need.touched;
-        if (wanted > limit[i].free && (!l || limit[i].free < l->free))
-            l = &limit[i];
-    }
-    if (!l)
-        return 0;
-    uint64_t wanted = l->addresses ? need.mapped : need.touched;
     struct buf b = {0};
     buf_adds(&b, "not enough memory: ");
     add_bytes(&b, wanted);
@@ -122,4 +124,31 @@ int fit_check(const struct rank *r, const struct mem_limit *limit, int n, struct
     buf_finish(&b);
     advise(r, wanted, l, e);
     return ERR_RESOURCE;
+}
+
+/* The slabs of a device with memory of its own. */
+static int fit_device(const struct rank *r, struct err *e)
+{
+    const struct dev_desc *d = &r->dev.desc;
+    struct mem_limit l = {.total = d->memory, .free = d->memory_free};
+    uint64_t wanted = device_slabs(r);
+    memcpy(l.name, d->name, sizeof(l.name));
+    return wanted > l.free ? too_large(r, wanted, &l, e) : 0;
+}
+
+int fit_check(const struct rank *r, const struct mem_limit *limit, int n, struct err *e)
+{
+    struct fit_need need = fit_need(r);
+    const struct mem_limit *l = NULL;
+    int code = r->dev.desc.host ? 0 : fit_device(r, e);
+    if (code)
+        return code;
+    for (int i = 0; i < n; i++) {
+        uint64_t wanted = limit[i].addresses ? need.mapped : need.touched;
+        if (wanted > limit[i].free && (!l || limit[i].free < l->free))
+            l = &limit[i];
+    }
+    if (!l)
+        return 0;
+    return too_large(r, l->addresses ? need.mapped : need.touched, l, e);
 }

@@ -3,11 +3,12 @@
 
 #include "train/engine/step.h"
 
-void plan_rank(struct rank *r)
+int plan_rank(struct rank *r, struct err *e)
 {
     struct batch fake = {.rows = (uint32_t)r->config.micro_batch,
                          .seq_length = (uint32_t)r->config.seq_length,
                          .nstretch = (uint32_t)r->config.micro_batch};
+    size_t mark = slab_mark(&r->slab[SLAB_WORKSPACE]);
     plan_wrap(&r->plan, &r->dev, &r->ops, &r->comm, false);
     if (r->config.use == MODEL_TRAIN) {
         for (int64_t i = 0; i < r->config.micros; i++)
@@ -24,5 +25,9 @@ void plan_rank(struct rank *r)
         else
             model_logits(&r->model, 0, 1, logits);
     }
+    slab_reset(&r->slab[SLAB_WORKSPACE], mark);
     plan_unwrap(&r->plan, &r->dev, &r->ops, &r->comm);
+    if (r->plan.failed.code && e)
+        *e = r->plan.failed;
+    return r->plan.failed.code;
 }

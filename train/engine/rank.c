@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/core/fault.h"
+#include "base/core/log.h"
 #include "base/core/mem.h"
 #include "train/engine/fit.h"
 #include "train/engine/plan.h"
@@ -20,6 +21,20 @@ static const struct {
     [SLAB_WORKSPACE] = {"workspace", PLACE_DEVICE},
     [SLAB_STAGING] = {"staging", PLACE_PINNED},
 };
+
+static void take_slot(struct rank *r, struct stage_slot *slot)
+{
+    struct slab *s = &r->slab[SLAB_STAGING];
+    size_t n = (size_t)(r->config.micro_batch * r->config.seq_length), bytes = n * sizeof(int32_t);
+    *slot = (struct stage_slot){.tokens = slab_bytes(s, bytes),
+                                .labels = slab_bytes(s, bytes),
+                                .position = slab_bytes(s, bytes),
+                                .mask = slab_bytes(s, bytes)};
+    if (r->config.documents) {
+        slot->start = slab_bytes(s, bytes + sizeof(int32_t));
+        slot->lengths = slab_bytes(s, bytes);
+    }
+}
 
 /* Cuts everything from the slabs: once to measure, once in earnest. */
 static void rank_take(struct rank *r)
@@ -41,9 +56,10 @@ static void rank_take(struct rank *r)
     model_take_acts(&r->model, &s[SLAB_ACTIVATIONS], c->use, c->micro_batch, c->seq_length);
     r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, 2);
     r->host_totals = slab_bytes(&s[SLAB_STAGING], 2 * sizeof(double));
-    if (c->documents)
-        r->host_lengths = slab_bytes(&s[SLAB_STAGING],
-                                     (size_t)(c->micro_batch * c->seq_length) * sizeof(int32_t));
+    r->host_norm = slab_bytes(&s[SLAB_STAGING], sizeof(double));
+    r->host_skip = slab_bytes(&s[SLAB_STAGING], sizeof(int32_t));
+    for (int i = 0; i < STAGE_SLOTS && c->use != MODEL_DECODE; i++)
+        take_slot(r, &r->stage[i]);
 }
 
 struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train)
@@ -179,6 +195,31 @@ static void rank_shape(struct rank *r)
     optim_share(&r->optim, c->layout, c->rank);
 }
 
+static int rank_ops(struct rank *r, struct err *e)
+{
+    const struct rank_config *c = &r->config;
+    const struct ops_config wanted = {
+        .real = c->real, .kernels = c->kernels, .library_path = c->library_path};
+    ops_close(&r->ops);
+    return c->backends->init_ops(&r->ops, &r->dev, &r->slab[SLAB_WORKSPACE], &wanted, e);
+}
+
+int rank_choose(struct rank_config *c, struct dev_desc *ret, struct err *e)
+{
+    int n = c->nbackends ? c->nbackends : 1, code = 0;
+    for (int i = 0; i < n; i++) {
+        code = c->backends[i].describe_device(ret, c->threads, e);
+        if (!code) {
+            c->backends += i;
+            c->nbackends = 1;
+            return 0;
+        }
+        if (i + 1 < n)
+            log_debug("--device %s is not taken: %s", c->backends[i].name, e->msg);
+    }
+    return code;
+}
+
 int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc *desc,
               struct err *e)
 {
@@ -195,16 +236,14 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
                        "pipeline-model-parallel-size is %d: this weft runs a model in one stage",
                        c->layout.mesh.pp);
     if (!code)
-        code = c->backends->init_ops(&r->ops, &r->dev, &r->slab[SLAB_WORKSPACE], c->real,
-                                     c->kernels, e);
+        code = rank_ops(r, e);
     if (!code)
         code = params_build(&r->params, &r->config.spec, c->layout, c->rank, e);
     if (code)
         return code;
     rank_shape(r);
     rank_take(r);
-    plan_rank(r);
-    return 0;
+    return plan_rank(r, e);
 }
 
 int rank_bind(struct rank *r, struct err *e)
@@ -213,7 +252,7 @@ int rank_bind(struct rank *r, struct err *e)
     const struct rank_backends *b = c->backends;
     int code = b->open_device(&r->dev, c->threads, e);
     if (!code)
-        code = b->init_ops(&r->ops, &r->dev, &r->slab[SLAB_WORKSPACE], c->real, c->kernels, e);
+        code = rank_ops(r, e);
     if (!code)
         code = b->open_comm(&r->comm, b->arg, e);
     for (int i = 0; !code && i < SLAB_COUNT; i++)
@@ -223,20 +262,24 @@ int rank_bind(struct rank *r, struct err *e)
     BUG_ON(r->comm.rank != c->rank || memcmp(&r->comm.mesh, &c->layout.mesh, sizeof(struct mesh)),
            "planned as rank %d, opened as rank %d or on another mesh", c->rank, r->comm.rank);
     rank_take(r);
+    code = plan_rank(r, e); /* once more: now what must be prepared is */
+    if (code)
+        return code;
     fill_layout(r);
     model_fill_tables(&r->model);
     fill_weights(r, r->dev.pool);
-    return 0;
+    return dev_fault(&r->dev, e);
 }
 
 int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
 {
     struct dev_desc desc;
     struct mem_limit limit[MEM_LIMITS];
+    struct rank_config one = *c;
     *r = (struct rank){0};
-    int code = c->backends->describe_device(&desc, c->threads, e);
+    int code = rank_choose(&one, &desc, e);
     if (!code)
-        code = rank_plan(r, c, &desc, e);
+        code = rank_plan(r, &one, &desc, e);
     if (!code)
         code = fit_check(r, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
     return code ? code : rank_bind(r, e);
@@ -248,6 +291,7 @@ void rank_close(struct rank *r)
     params_finish(&r->params);
     for (int i = 0; i < SLAB_COUNT; i++)
         slab_release(&r->slab[i], &r->dev);
+    ops_close(&r->ops);
     dev_close(&r->dev);
     comm_close(&r->comm);
 }
@@ -263,24 +307,45 @@ void rank_describe(const struct rank *r, struct buf *out)
     buf_addf(out, "; together %.1f MiB", sum / 0x1p20);
 }
 
-static void stage_stretches(struct rank *r, const struct batch *b)
+static void stage_stretches(struct rank *r, const struct batch *b, const struct stage_slot *slot)
 {
     const struct acts *a = &r->model.a;
-    for (uint32_t s = 0; b->start && s < b->nstretch; s++) /* the planner's batch has none */
-        r->host_lengths[s] = b->start[s + 1] - b->start[s];
-    rank_put(r, tensor_rows(a->q_start, 0, b->nstretch + 1), b->start);
-    rank_put(r, tensor_rows(a->k_start, 0, b->nstretch), b->start);
-    rank_put(r, tensor_rows(a->k_len, 0, b->nstretch), r->host_lengths);
+    uint32_t n = b->nstretch;
+    for (uint32_t s = 0; b->start && s < n; s++) /* the planner's batch has none */
+        slot->lengths[s] = b->start[s + 1] - b->start[s];
+    if (b->start)
+        memcpy(slot->start, b->start, (n + 1) * sizeof(*slot->start));
+    rank_put(r, tensor_rows(a->q_start, 0, n + 1), slot->start);
+    rank_put(r, tensor_rows(a->k_start, 0, n), slot->start);
+    rank_put(r, tensor_rows(a->k_len, 0, n), slot->lengths);
 }
 
+/*
+ * The loader fills its batches again while the device may still read: so they leave from a slot of
+ * the staging slab, which is filled when the copies of the micro-batch that was in it are over.
+ */
 void rank_stage(struct rank *r, const struct batch *b)
 {
-    rank_put(r, r->model.a.id, b->tokens);
-    rank_put(r, r->model.a.label, b->labels);
-    rank_put(r, r->model.a.mask, b->loss_mask);
-    rank_put(r, r->model.a.position, b->position);
+    const struct stage_slot *slot = &r->stage[r->staged];
+    const struct acts *a = &r->model.a;
+    size_t bytes = (size_t)b->rows * b->seq_length * sizeof(int32_t);
+    int event = EVENT_STAGE + r->staged;
+    if (b->tokens) { /* the planner's batch has none */
+        r->dev.fn->await(&r->dev, event);
+        memcpy(slot->tokens, b->tokens, bytes);
+        memcpy(slot->labels, b->labels, bytes);
+        memcpy(slot->mask, b->loss_mask, bytes);
+        memcpy(slot->position, b->position, bytes);
+    }
+    rank_put(r, a->id, slot->tokens);
+    rank_put(r, a->label, slot->labels);
+    rank_put(r, a->mask, slot->mask);
+    rank_put(r, a->position, slot->position);
     if (r->config.documents)
-        stage_stretches(r, b);
+        stage_stretches(r, b, slot);
+    if (b->tokens)
+        r->dev.fn->record(&r->dev, STREAM_COMPUTE, event);
+    r->staged = (r->staged + 1) % STAGE_SLOTS;
 }
 
 int64_t rank_samples(const struct rank *r)
@@ -303,8 +368,13 @@ void rank_put_labels(struct rank *r, double labels)
     rank_put(r, tensor_rows(r->totals, 1, 1), &r->host_totals[1]);
 }
 
-void rank_fetch(struct rank *r, void *to, struct tensor from)
+void rank_fetch_later(struct rank *r, void *to, struct tensor from)
 {
     r->dev.fn->copy(&r->dev, STREAM_COMPUTE, to, from.data, tensor_bytes(from));
+}
+
+void rank_fetch(struct rank *r, void *to, struct tensor from)
+{
+    rank_fetch_later(r, to, from);
     r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
 }

@@ -30,31 +30,37 @@ enum slab_name {
     SLAB_COUNT
 };
 
+/* Micro-batches that may be on their way to the device at once, each with an event. */
+enum { STAGE_SLOTS = 2, EVENT_STAGE = 0 };
+
 /*
  * What a rank runs on: a program names its own in main.c. Each fills the table that it is given;
  * what it filled is closed by rank_close.
  */
 struct rank_backends {
+    const char *name; /* "cpu", "cuda": of --device */
     /* What open_device would open. */
     int (*describe_device)(struct dev_desc *ret, int threads, struct err *e);
     int (*open_device)(struct dev *ret, int threads, struct err *e);
     /* Called with a device that is not open, which has its `desc` alone, and again with an open
      * one: until then the table's scratch is asked for and nothing runs. */
-    int (*init_ops)(struct ops *ret, struct dev *d, struct slab *workspace, enum dtype real,
-                    const char *kernels, struct err *e);
+    int (*init_ops)(struct ops *ret, struct dev *d, struct slab *workspace,
+                    const struct ops_config *c, struct err *e);
     int (*open_comm)(struct comm *ret, void *arg, struct err *e); /* with its mesh and rank */
     void *arg; /* of open_comm: the world that the rank is in; NULL for one rank */
 };
 
 struct rank_config {
     const struct rank_backends *backends; /* outlive the rank */
-    struct layout layout;                 /* its mesh is that of the comm that open_comm opens */
-    int rank;                             /* in the world */
+    int nbackends;        /* the first of so many whose device can be described; 0: there is one */
+    struct layout layout; /* its mesh is that of the comm that open_comm opens */
+    int rank;             /* in the world */
     struct spec spec;
     enum model_use use;
-    enum dtype real;     /* DTYPE_F32; DTYPE_F64 for gradient checks */
-    int threads;         /* 0: one for each processor */
-    const char *kernels; /* most that init_ops may use; NULL: the best */
+    enum dtype real;          /* DTYPE_F32; DTYPE_F64 for gradient checks */
+    int threads;              /* 0: one for each processor */
+    const char *kernels;      /* most that init_ops may use; NULL: the best */
+    const char *library_path; /* folders of libraries opened at run time; NULL: none */
     int64_t micro_batch, seq_length;
     int64_t micros;          /* micro-batches of a step on this rank */
     bool documents;          /* stretches of a batch may be shorter than its rows */
@@ -73,6 +79,13 @@ struct cursor {
     int64_t scheduled; /* samples that moved the learning rate: those of steps that were taken */
 };
 
+/* Host memory that a micro-batch leaves from, so that the batch it was in may be filled again. */
+struct stage_slot {
+    int32_t *tokens, *labels, *position;
+    float *mask;
+    int32_t *start, *lengths; /* of stretches; with documents only */
+};
+
 struct rank {
     struct rank_config config;
     struct dev dev;
@@ -85,10 +98,17 @@ struct rank {
     struct tensor weights, grads; /* flat */
     struct tensor totals;         /* F64 [2]: sum of losses, counted labels */
     double *host_totals;          /* [2], in staging */
-    int32_t *host_lengths;        /* of stretches, in staging; with documents only */
-    struct plan plan;             /* of one step: its counts stay for reports */
+    double *host_norm;            /* likewise, what a step brings back beside the totals */
+    int32_t *host_skip;
+    struct stage_slot stage[STAGE_SLOTS];
+    int staged;       /* the slot that is next */
+    struct plan plan; /* of one step: its counts stay for reports */
     struct cursor at;
 };
+
+/* Narrows c->backends to the first whose device can be described: by `desc`. Else the last one's
+ * error. */
+int rank_choose(struct rank_config *c, struct dev_desc *ret, struct err *e);
 
 /*
  * The peaks of r->slab and the counts of r->plan, on a device as `desc` says. ERR_USAGE: the layout
@@ -98,7 +118,8 @@ struct rank {
 int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc *desc,
               struct err *e);
 
-/* Makes a planned rank real. ERR_RESOURCE names the slab that could not be bound. */
+/* Makes a planned rank real. ERR_RESOURCE names the slab that could not be bound, a library that is
+ * missing, or an op that the device cannot prepare. */
 int rank_bind(struct rank *r, struct err *e);
 
 /* Both calls, for the device of the backends. Between them ERR_RESOURCE: the slabs together do not
@@ -112,7 +133,8 @@ uint64_t rank_fill_bytes(const struct rank *r);
 /* The bytes of each slab as planned, and their sum, for the log. */
 void rank_describe(const struct rank *r, struct buf *out);
 
-/* Copies a micro-batch to the device, with the layout of its sequences. */
+/* Copies a micro-batch to the device, with the layout of its sequences. `b` may change when this
+ * returns. */
 void rank_stage(struct rank *r, const struct batch *b);
 
 /* The pass of one micro-batch. */
@@ -127,7 +149,8 @@ void rank_share_batches(const struct rank *r, struct batch_layout *l);
 /* The count of labels goes to `totals`. */
 void rank_put_labels(struct rank *r, double labels);
 
-/* Copies from the device and waits. */
+/* Copies from the device, and waits; or has it copied into the staging slab by the next wait. */
 void rank_fetch(struct rank *r, void *to, struct tensor from);
+void rank_fetch_later(struct rank *r, void *to, struct tensor from);
 
 #endif

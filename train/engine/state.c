@@ -8,6 +8,7 @@
 #include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "train/ckpt/shard.h"
+#include "train/engine/transfer.h"
 #include "train/engine/world.h"
 
 /* The groups of a checkpoint that training needs, and the slabs that hold them. */
@@ -108,8 +109,10 @@ static int write_shard(const struct rank *r, const char *folder, int threads, st
                            entry[i].mem.dtype, entry[i].mem.box)] = entry[i].mem;
     }
     int code = ckpt_shard_begin(shard, e);
-    if (!code)
+    if (!code && r->dev.desc.host)
         code = ckpt_shard_write_all(shard, mem, threads, e);
+    else if (!code)
+        code = transfer_save((struct dev *)&r->dev, shard, mem, e);
     if (!code)
         code = ckpt_shard_end(shard, fragment, e);
     ckpt_shard_destroy(shard);
@@ -168,6 +171,18 @@ static int read_pair(const struct ckpt *c, const char *name, int64_t *ret, struc
     return err_set(e, ERR_DATA, "%s: the state '%s' is missing", ckpt_path(c), name);
 }
 
+struct want_from {
+    struct ckpt *ckpt;
+    const struct ckpt_want *want;
+};
+
+static int read_want(void *arg, struct box_mem to, struct err *e)
+{
+    const struct want_from *f = arg;
+    const struct ckpt_want *w = f->want;
+    return ckpt_read_box(f->ckpt, w->group, w->name, w->rank, w->size, to, e);
+}
+
 static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
 {
     struct entry *entry = mem_new(count_entries(r), sizeof(*entry));
@@ -178,7 +193,11 @@ static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
         want[i] =
             (struct ckpt_want){groups[entry[i].group], s->name, s->rank, s->size, entry[i].mem};
     }
-    int code = ckpt_read_all(c, want, wants, 0, e);
+    int code = r->dev.desc.host ? ckpt_read_all(c, want, wants, 0, e) : 0;
+    for (size_t i = 0; i < wants && !code && !r->dev.desc.host; i++) {
+        struct want_from from = {c, &want[i]};
+        code = transfer_load(&r->dev, want[i].to, read_want, &from, e);
+    }
     free(want);
     free(entry);
     if (!code)
@@ -205,6 +224,18 @@ int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
     return 0;
 }
 
+struct foreign {
+    state_read *read;
+    const void *from;
+    const struct param_source *source;
+};
+
+static int read_foreign(void *arg, struct box_mem to, struct err *e)
+{
+    const struct foreign *f = arg;
+    return f->read(f->from, f->source->name, f->source->rank, f->source->size, to, e);
+}
+
 int state_load_weights(struct rank *r, state_read *read, const void *from, struct err *e)
 {
     int code = 0;
@@ -212,7 +243,10 @@ int state_load_weights(struct rank *r, state_read *read, const void *from, struc
         for (int k = 0; !code && k < r->params.at[i].sources; k++) {
             const struct param *p = &r->params.at[i];
             const struct param_source *s = &p->source[k];
-            code = read(from, s->name, s->rank, s->size, state_place(r, 0, p, s), e);
+            struct foreign f = {read, from, s};
+            struct box_mem to = state_place(r, 0, p, s);
+            code = r->dev.desc.host ? read_foreign(&f, to, e)
+                                    : transfer_load(&r->dev, to, read_foreign, &f, e);
         }
     return code;
 }

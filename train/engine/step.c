@@ -80,11 +80,11 @@ static double mean_loss(const struct rank *r)
  */
 static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
 {
-    int32_t skip;
     *ret = (struct step_result){0};
-    rank_fetch(r, r->host_totals, r->totals);
-    rank_fetch(r, &ret->grad_norm, r->optim.norm);
-    rank_fetch(r, &skip, r->optim.skip);
+    rank_fetch_later(r, r->host_totals, r->totals);
+    rank_fetch_later(r, r->host_norm, r->optim.norm);
+    rank_fetch(r, r->host_skip, r->optim.skip);
+    int32_t skip = *r->host_skip;
     int code = dev_fault(&r->dev, e);
     if (!code)
         code = comm_fault(&r->comm, e);
@@ -92,6 +92,7 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
         return code;
     int64_t samples = rank_samples(r);
     ret->loss = mean_loss(r);
+    ret->grad_norm = *r->host_norm;
     ret->skipped = skip != 0;
     r->at.iteration++;
     r->at.consumed += samples;

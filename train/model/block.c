@@ -128,6 +128,7 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
     const struct layer_weights *w = &m->w.layer[l];
     struct layer_acts *a = &m->a.layer[l];
 
+    m->ops->layer = l;
     op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
                                         .eps = (float)m->spec->norm_eps,
                                         .y = stream_rows(m, p, a->y1),
@@ -154,6 +155,7 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
                                         .b = w->norm2_b,
                                         .drop = model_dropout(m, p, DROP_OUT, l)});
     mlp_forward(m, p, l);
+    m->ops->layer = -1;
 }
 
 /* dsub -> dy (gradient of y2), and the MLP's weight gradients */
@@ -247,6 +249,7 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
     struct tensor dr = stream_rows(m, p, m->a.dr), dy = stream_rows(m, p, m->a.dy);
     struct tensor dsub = stream_rows(m, p, m->a.dsub), none = {0};
 
+    m->ops->layer = l;
     mlp_backward(m, p, l);
     op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
                                                 .dr = dr,
@@ -274,4 +277,5 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
                                                 .da = first ? none : dsub,
                                                 .dbias = first ? none : below_bias,
                                                 .drop = model_dropout(m, p, DROP_MLP, l - 1)});
+    m->ops->layer = -1;
 }

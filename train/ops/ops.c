@@ -21,6 +21,23 @@ const char *op_name(enum op op)
     return names[op];
 }
 
+void ops_close(struct ops *o)
+{
+    if (o->close)
+        o->close(o);
+    o->close = NULL;
+}
+
+static void name_fault(const struct ops *o, enum op op)
+{
+    char where[48];
+    if (o->layer < 0)
+        snprintf(where, sizeof(where), "%s", op_name(op));
+    else
+        snprintf(where, sizeof(where), "%s of layer %d", op_name(op), o->layer);
+    dev_fault_where(o->dev, where);
+}
+
 void ops_run(struct ops *o, enum op op, const void *args)
 {
     const struct op_entry *entry = &o->entry[op];
@@ -28,8 +45,11 @@ void ops_run(struct ops *o, enum op op, const void *args)
     size_t bytes = entry->scratch ? entry->scratch(&o->dev->desc, args) : 0;
     void *scratch = bytes ? slab_bytes(o->workspace, bytes) : NULL;
     BUG_ON(!entry->run, "%s: there is no entry for %s", op_name(op), o->dev->desc.name);
+    int before = o->dev->fault;
     if (o->workspace->base)
         entry->run(o, args, scratch);
+    if (o->dev->fault && !before)
+        name_fault(o, op);
     slab_reset(o->workspace, mark);
 }
 

@@ -6,8 +6,10 @@
  * The ops table: the maths of training, forward and backward. The model calls op_NAME(o, &args);
  * that checks types and shapes once for every backend (a mistake is a BUG), takes the op's scratch
  * from the workspace slab, and jumps. An entry is a pair: `run`, and `scratch`, a pure function of
- * shapes and a device's description. Ops return void: nothing can fail once memory is bound. While
- * the workspace slab is unbound nothing runs: a call only checks and measures its scratch.
+ * shapes and a device's description. Ops return void: nothing can fail once memory is bound. What a
+ * backend must find out for a shape (an algorithm of a library, a compiled kernel) its entry
+ * prepares while the step is planned, which may fail with a sentence. While the workspace slab is
+ * unbound nothing runs: a call only checks and measures its scratch.
  *
  * A table computes in one real type, F32 or (for gradient checks, plain C only) F64: all tensors
  * below are of that type unless said otherwise. "none" marks a tensor that may be absent.
@@ -265,6 +267,15 @@ struct op_entry {
     void (*run)(struct ops *o, const void *args, void *scratch);
     size_t (*scratch)(const struct dev_desc *d, const void *args); /* bytes; NULL: none */
     const char *backend; /* "ref", "avx512": for the table that `train` can print */
+    /* for these shapes, while planning: addresses count by their alignment alone. NULL: nothing */
+    int (*prepare)(struct ops *o, const void *args, struct err *e);
+};
+
+/* What a table is asked to be. */
+struct ops_config {
+    enum dtype real;
+    const char *kernels;      /* most that it may use ("avx2"); NULL: the best */
+    const char *library_path; /* folders of libraries that are opened at run time; NULL: none */
 };
 
 struct ops {
@@ -272,15 +283,20 @@ struct ops {
     struct dev *dev;
     struct slab *workspace; /* scratch comes from here, by mark and reset */
     enum dtype real;        /* F32 or F64 */
+    int layer;              /* that the model computes, for a fault's sentence; -1: none */
     /* what op_NAME calls when the arguments are checked: ops_run, or a wrapper round it */
     void (*call)(struct ops *o, enum op op, const void *args);
     void *wrapper; /* the wrapper's own */
-    void *state;   /* the backend's own */
+    void *state;   /* the backend's own, which `close` frees (NULL: nothing to free) */
+    void (*close)(struct ops *o);
 };
 
 const char *op_name(enum op op);
 
-/* Takes scratch, runs unless the workspace is unbound, gives scratch back. */
+void ops_close(struct ops *o);
+
+/* Takes scratch, runs unless the workspace is unbound, gives scratch back. A fault of the device
+ * that the op meets gets the op's name and the layer. */
 void ops_run(struct ops *o, enum op op, const void *args);
 
 /*
@@ -300,6 +316,9 @@ struct op_cost op_cost(enum op op, const void *args);
  */
 int ops_cpu_init(struct ops *o, struct dev *d, struct slab *workspace, enum dtype real,
                  const char *level, struct err *e);
+/* The same as an entry of struct rank_backends. */
+int ops_cpu_open(struct ops *o, struct dev *d, struct slab *workspace, const struct ops_config *c,
+                 struct err *e);
 
 void op_embed(struct ops *o, const struct embed_args *a);
 void op_embed_bwd(struct ops *o, const struct embed_bwd_args *a);

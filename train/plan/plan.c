@@ -25,6 +25,8 @@ static void plan_call(struct ops *o, enum op op, const void *args)
         p->call(o, op, args);
         return;
     }
+    if (o->entry[op].prepare && !p->failed.code && o->entry[op].prepare(o, args, &p->failed))
+        err_wrap(&p->failed, "%s", op_name(op));
     if (o->entry[op].scratch) {
         size_t mark = slab_mark(o->workspace);
         slab_bytes(o->workspace, o->entry[op].scratch(&o->dev->desc, args));

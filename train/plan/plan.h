@@ -5,7 +5,8 @@
 /*
  * The planner: wrappers round the device, ops and comm tables that count what passes. Wrapped with
  * `execute` false nothing is done, so the very code of a step can run over unbound slabs; then the
- * peaks of the slabs are the memory that the step needs, and the counts are its work. With
+ * peaks of the slabs are the memory that the step needs, and the counts are its work; ops that
+ * prepare themselves for a shape do so now. With
  * `execute` true the calls go on to the tables below, and the counts can be held against the plan.
  */
 
@@ -29,6 +30,7 @@ struct plan {
                              of what a call gives and takes */
     uint64_t allocations; /* since the wrap */
     double copied;        /* bytes of device copies */
+    struct err failed;    /* the first op that could not be prepared; code 0: none */
 
     /* private: the tables below, and what stands in their place */
     const struct dev_table *dev;

@@ -3,10 +3,10 @@
 #define TRAIN_TENSOR_DEV_H
 
 /*
- * The device table: memory, streams, events, faults. The host fills it here (host/); a GPU will
- * fill the same entries. Work is issued to a stream and done in order; on the host it is done when
- * the call returns, and events are always over. Allocation may fail and says so; everything else
- * records its first fault in the device, which the step polls where it waits anyway.
+ * The device table: memory, streams, events, faults, by the backends host/ and cuda/. Work is
+ * issued to a stream and done in order; on the host it is done when the call returns, and events
+ * are always over. Allocation may fail and says so; everything else records its first fault in the
+ * device, which the step polls where it waits anyway.
  */
 
 #include <stdbool.h>
@@ -22,8 +22,14 @@ enum place { PLACE_DEVICE, PLACE_PINNED, PLACE_HOST };
  * having one. */
 struct dev_desc {
     char name[128];
-    int threads;     /* that ops may use on the host; never decides how work is cut */
-    uint64_t memory; /* bytes */
+    int threads; /* of the host, that ops may use; never decides how work is cut */
+    bool host;   /* PLACE_DEVICE is the host's memory, and a copy is done when it returns */
+    uint64_t memory, memory_free; /* bytes of PLACE_DEVICE; free when it was described */
+    /* GPUs alone */
+    int capability; /* 90 for 9.0 */
+    int processors; /* streaming multiprocessors */
+    int shared;     /* bytes of shared memory that a block may ask for */
+    int l2;         /* bytes of the L2 cache */
 };
 
 struct dev;
@@ -37,6 +43,7 @@ struct dev_table {
     void (*record)(struct dev *d, int stream, int event);
     void (*wait)(struct dev *d, int stream, int event); /* the stream waits for the event */
     void (*sync)(struct dev *d, int stream);            /* the caller waits for the stream */
+    void (*await)(struct dev *d, int event);            /* the caller waits for the event */
     uint64_t (*memory_free)(struct dev *d);
     void (*close)(struct dev *d);
 };
@@ -47,13 +54,16 @@ struct dev {
     const struct dev_table *fn;
     struct dev_desc desc;
     void *state;       /* the backend's own */
-    struct pool *pool; /* host: the threads that ops run on; NULL elsewhere */
+    struct pool *pool; /* threads of the host: those that ops run on, if desc.host */
     int fault;         /* code of the first fault, 0 if none */
     char fault_text[256];
 };
 
 /* 0, or the first fault with its sentence. */
 int dev_fault(const struct dev *d, struct err *e);
+
+/* Adds to the first fault's sentence what was under way: "WHERE: sentence". */
+void dev_fault_where(struct dev *d, const char *where);
 
 /* What dev_host_open opens. ERR_USAGE: threads is negative. */
 int dev_host_describe(struct dev_desc *ret, int threads, struct err *e);

@@ -124,7 +124,7 @@ static struct rank_config configure(struct cell_rank *c)
     const struct cell *cell = c->cell;
     c->backends = (struct rank_backends){.describe_device = dev_host_describe,
                                          .open_device = dev_host_open,
-                                         .init_ops = ops_cpu_init,
+                                         .init_ops = ops_cpu_open,
                                          .open_comm = open_comm,
                                          .arg = c};
     return (struct rank_config){.backends = &c->backends,

@@ -55,10 +55,16 @@ int ops_cpu_init(struct ops *o, struct dev *d, struct slab *workspace, enum dtyp
     if (last < 0)
         return err_set(e, ERR_USAGE,
                        "the processor has no ops of level '%s' (ref, plain, avx2, avx512)", level);
-    *o = (struct ops){.dev = d, .workspace = workspace, .real = real, .call = ops_run};
+    *o = (struct ops){.dev = d, .workspace = workspace, .real = real, .layer = -1, .call = ops_run};
     if (real == DTYPE_F64)
         ref64_fill_table(o);
     for (int i = 0; i <= last && real == DTYPE_F32; i++)
         levels[i].fill(o);
     return 0;
+}
+
+int ops_cpu_open(struct ops *o, struct dev *d, struct slab *workspace, const struct ops_config *c,
+                 struct err *e)
+{
+    return ops_cpu_init(o, d, workspace, c->real, c->kernels, e);
 }

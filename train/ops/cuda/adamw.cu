@@ -97,7 +97,7 @@ extern "C" void cuda_adamw(ops *o, const void *args, void *)
         adamw<4><<<(unsigned)ceil_div(j.n, THREADS * 4), THREADS, 0, stream_of(o)>>>(j);
     else
         adamw<1><<<(unsigned)ceil_div(j.n, THREADS), THREADS, 0, stream_of(o)>>>(j);
-    dev_cuda_check(o->dev, "adamw");
+    dev_cuda_check(o->dev, "launch");
 }
 
 /* ---- sum of squares: by chunks, in double ------------------------------------------------------
@@ -173,7 +173,7 @@ extern "C" void cuda_sumsq(ops *o, const void *args, void *scratch)
         sumsq_parts<false><<<parts, THREADS, 0, stream_of(o)>>>(x, n, range, (double *)scratch);
     sumsq_total<<<1, THREADS, 0, stream_of(o)>>>((const double *)scratch, parts,
                                                  (double *)a->total.data);
-    dev_cuda_check(o->dev, "sumsq");
+    dev_cuda_check(o->dev, "launch");
 }
 
 /* ---- clipping ----------------------------------------------------------------------------------
@@ -198,5 +198,5 @@ extern "C" void cuda_clip(ops *o, const void *args, void *)
     const clip_args *a = (const clip_args *)args;
     clip<<<1, 1, 0, stream_of(o)>>>((const double *)a->total.data, (double *)a->norm.data,
                                     (double *)a->factor.data, (int32_t *)a->skip.data, a->max_norm);
-    dev_cuda_check(o->dev, "clip");
+    dev_cuda_check(o->dev, "launch");
 }

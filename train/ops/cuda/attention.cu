@@ -306,7 +306,7 @@ extern "C" void cuda_attention(ops *o, const void *args, void *)
     attention_job j = job_of((const attention_args *)args);
     if (j.n)
         attention<<<blocks_for(j.n, j.heads), THREADS, shared_for(j, 2), stream_of(o)>>>(j);
-    dev_cuda_check(o->dev, "attention");
+    dev_cuda_check(o->dev, "launch");
 }
 
 extern "C" size_t cuda_attention_bwd_scratch(const dev_desc *, const void *args)
@@ -332,5 +332,5 @@ extern "C" void cuda_attention_bwd(ops *o, const void *args, void *scratch)
     }
     if (j.keys)
         attention_dkv<<<blocks_for(j.keys, j.groups), THREADS, shared_for(j, 4), stream>>>(j);
-    dev_cuda_check(o->dev, "attention_bwd");
+    dev_cuda_check(o->dev, "launch");
 }

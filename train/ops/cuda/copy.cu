@@ -39,7 +39,7 @@ template <class T> static void fill(ops *o, const fill_args *a, T value)
     if (r.n)
         fill_rows<T><<<grid_of(r, r.length), THREADS, 0, stream_of(o)>>>((T *)a->y.data,
                                                                          a->y.stride, r, value);
-    dev_cuda_check(o->dev, "fill");
+    dev_cuda_check(o->dev, "launch");
 }
 
 extern "C" void cuda_fill(ops *o, const void *args, void *)
@@ -110,5 +110,5 @@ extern "C" void cuda_copy(ops *o, const void *args, void *)
         copy<uint2>(o, a, r, size);
     else
         copy<uint32_t>(o, a, r, size);
-    dev_cuda_check(o->dev, "copy");
+    dev_cuda_check(o->dev, "launch");
 }

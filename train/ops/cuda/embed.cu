@@ -40,7 +40,7 @@ template <class T> static void issue_embed(ops *o, const embed_args *a)
         embed<vec><<<(unsigned)n, threads_for(width / vec, MOST), 0, stream_of(o)>>>(j);
     else
         embed<1><<<(unsigned)n, threads_for(width, MOST), 0, stream_of(o)>>>(j);
-    dev_cuda_check(o->dev, "embed");
+    dev_cuda_check(o->dev, "launch");
 }
 
 extern "C" void cuda_embed(ops *o, const void *args, void *)
@@ -339,7 +339,7 @@ template <class T> static void add_tables(ops *o, const embed_bwd_args *a, void 
         add_table<T>(o, a, a->id, a->dtok, scratch);
     if (!tensor_none(a->dpos))
         add_table<T>(o, a, a->position, a->dpos, scratch);
-    dev_cuda_check(o->dev, "embed_bwd");
+    dev_cuda_check(o->dev, "launch");
 }
 
 extern "C" size_t cuda_embed_bwd_scratch(const dev_desc *, const void *args)

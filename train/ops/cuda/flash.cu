@@ -144,7 +144,7 @@ extern "C" void flash_attention(dev *d, const attention_args *a, enum flash_kern
         forward<__half, 64>(d, a);
     else
         forward<__half, 128>(d, a);
-    dev_cuda_check(d, "attention");
+    dev_cuda_check(d, "launch");
 }
 
 /* ---- what the kernels take

@@ -271,5 +271,5 @@ extern "C" void flash_attention_bwd(dev *d, const attention_bwd_args *b, enum fl
         backward<__nv_bfloat16>(d, b, wgmma, scratch);
     else
         backward<__half>(d, b, wgmma, scratch);
-    dev_cuda_check(d, "attention_bwd");
+    dev_cuda_check(d, "launch");
 }

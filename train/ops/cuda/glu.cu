@@ -32,7 +32,7 @@ template <class T> static void issue_glu(ops *o, const glu_args *a)
         glu<vec><<<(unsigned)n, threads_for(width / vec, MOST), 0, stream_of(o)>>>(y, x, width);
     else
         glu<1><<<(unsigned)n, threads_for(width, MOST), 0, stream_of(o)>>>(y, x, width);
-    dev_cuda_check(o->dev, "glu");
+    dev_cuda_check(o->dev, "launch");
 }
 
 extern "C" void cuda_glu(ops *o, const void *args, void *)
@@ -76,7 +76,7 @@ template <class T> static void issue_glu_bwd(ops *o, const glu_bwd_args *a)
             <<<(unsigned)n, threads_for(width / vec, MOST), 0, stream_of(o)>>>(dx, dy, x, width);
     else
         glu_bwd<1><<<(unsigned)n, threads_for(width, MOST), 0, stream_of(o)>>>(dx, dy, x, width);
-    dev_cuda_check(o->dev, "glu_bwd");
+    dev_cuda_check(o->dev, "launch");
 }
 
 extern "C" void cuda_glu_bwd(ops *o, const void *args, void *)

@@ -172,7 +172,7 @@ template <class T> static void issue(ops *o, const norm_args *a)
                 aligned(a->a) && aligned(a->bias) && aligned(a->w) && aligned(a->b);
     if (j.n && j.width)
         launch(j, wide, stream_of(o));
-    dev_cuda_check(o->dev, "norm");
+    dev_cuda_check(o->dev, "launch");
 }
 
 extern "C" void cuda_norm(ops *o, const void *args, void *)

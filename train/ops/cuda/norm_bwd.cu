@@ -281,7 +281,7 @@ template <class T> static void issue(ops *o, const norm_bwd_args *a, void *scrat
                 aligned(a->da) && aligned(a->w);
     if (j.n && j.width)
         launch(j, wide, stream_of(o));
-    dev_cuda_check(o->dev, "norm_bwd");
+    dev_cuda_check(o->dev, "launch");
 }
 
 extern "C" void cuda_norm_bwd(ops *o, const void *args, void *scratch)

@@ -40,13 +40,22 @@ size_t cuda_matmul_scratch(const struct dev_desc *d, const void *args)
     return LT_WORKSPACE + cuda_dbias_scratch(args);
 }
 
+static int prepare_matmul(struct ops *o, const void *args, struct err *e)
+{
+    const struct matmul_args *a = args;
+    const struct lt_plan *plan;
+    const struct lt_shape shape = shape_of(a);
+    return trivial(a) ? 0 : lt_prepare(o->state, &shape, 0, &plan, e);
+}
+
+/* The plan is there if the step was planned; a decoder's prompts have lengths of their own. */
 static void product(struct ops *o, const struct matmul_args *a, void *workspace)
 {
     const struct lt_plan *plan;
     const struct lt_shape shape = shape_of(a);
     struct err e;
     if (lt_prepare(o->state, &shape, 0, &plan, &e))
-        dev_cuda_fail(o->dev, "matmul", e.msg);
+        dev_cuda_fail(o->dev, "cuBLASLt", e.msg);
     else
         lt_run(o->state, plan, a->y.data, a->a.data, a->b.data, NULL, NULL, workspace);
 }
@@ -62,17 +71,24 @@ void cuda_matmul(struct ops *o, const void *args, void *scratch)
     }
     cuda_epilogue(o, a);
     cuda_dbias(o, a, (char *)scratch + LT_WORKSPACE);
-    dev_cuda_check(o->dev, "matmul");
+    dev_cuda_check(o->dev, "launch");
 }
 
-int ops_cuda_init(struct ops *o, struct dev *d, struct slab *workspace, struct err *e)
+static void cuda_ops_close(struct ops *o)
+{
+    lt_close(o->state);
+    o->state = NULL;
+}
+
+static int open_table(struct ops *o, struct dev *d, struct slab *workspace,
+                      const char *library_path, struct err *e)
 {
     static const struct op_entry entries[OP_COUNT] = {
         [OP_EMBED] = {cuda_embed, NULL, "cuda"},
         [OP_EMBED_BWD] = {cuda_embed_bwd, cuda_embed_bwd_scratch, "cuda"},
         [OP_NORM] = {cuda_norm, NULL, "cuda"},
         [OP_NORM_BWD] = {cuda_norm_bwd, cuda_norm_bwd_scratch, "cuda"},
-        [OP_MATMUL] = {cuda_matmul, cuda_matmul_scratch, "cublasLt"},
+        [OP_MATMUL] = {cuda_matmul, cuda_matmul_scratch, "cublasLt", prepare_matmul},
         [OP_GLU] = {cuda_glu, NULL, "cuda"},
         [OP_GLU_BWD] = {cuda_glu_bwd, NULL, "cuda"},
         [OP_ROPE] = {cuda_rope, NULL, "cuda"},
@@ -87,17 +103,38 @@ int ops_cuda_init(struct ops *o, struct dev *d, struct slab *workspace, struct e
         [OP_COPY] = {cuda_copy, NULL, "cuda"},
     };
     struct lt *l;
-    *o = (struct ops){.dev = d, .workspace = workspace, .real = DTYPE_F32, .call = ops_run};
+    *o = (struct ops){
+        .dev = d, .workspace = workspace, .real = DTYPE_F32, .layer = -1, .call = ops_run};
     memcpy(o->entry, entries, sizeof(entries));
-    int code = lt_open(&l, d, NULL, LT_WORKSPACE, e);
-    if (code)
-        return err_wrap(e, "%s", d->desc.name);
+    if (!d->fn) { /* nothing runs before the device is open, nor is prepared */
+        o->entry[OP_MATMUL].prepare = NULL;
+        return 0;
+    }
+    int code = lt_open(&l, d, library_path, LT_WORKSPACE, e);
+    if (code) {
+        err_wrap(e, "%s", d->desc.name);
+        return err_hint(e, "--library-path names the folder of libcublasLt.so");
+    }
     o->state = l;
+    o->close = cuda_ops_close;
     return 0;
+}
+
+int ops_cuda_init(struct ops *o, struct dev *d, struct slab *workspace, struct err *e)
+{
+    return open_table(o, d, workspace, NULL, e);
+}
+
+int ops_cuda_open(struct ops *o, struct dev *d, struct slab *workspace, const struct ops_config *c,
+                  struct err *e)
+{
+    if (c->kernels)
+        return err_set(e, ERR_USAGE, "--kernels %s: a GPU has one set of kernels", c->kernels);
+    BUG_ON(c->real != DTYPE_F32, "ops in %s on a GPU", dtype_name(c->real));
+    return open_table(o, d, workspace, c->library_path, e);
 }
 
 void ops_cuda_close(struct ops *o)
 {
-    lt_close(o->state);
-    o->state = NULL;
+    ops_close(o);
 }

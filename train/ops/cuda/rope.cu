@@ -43,7 +43,7 @@ template <class T> static void issue_rope(ops *o, const rope_args *a)
         rope<1><<<(unsigned)n, threads_for(heads * half, MOST), 0, stream_of(o)>>>(
             x, mat_of(a->cos), mat_of(a->sin), ints_of(a->position), (int)heads, (int)dim,
             (int)half, sign);
-    dev_cuda_check(o->dev, "rope");
+    dev_cuda_check(o->dev, "launch");
 }
 
 extern "C" void cuda_rope(ops *o, const void *args, void *)

@@ -118,7 +118,7 @@ template <class T> static void issue_stats(ops *o, const xent_stats_args *a)
         xent_stats<vec><<<(unsigned)n, THREADS, 0, stream_of(o)>>>(j);
     else
         xent_stats<1><<<(unsigned)n, THREADS, 0, stream_of(o)>>>(j);
-    dev_cuda_check(o->dev, "xent_stats");
+    dev_cuda_check(o->dev, "launch");
 }
 
 extern "C" void cuda_xent_stats(ops *o, const void *args, void *)
@@ -215,5 +215,5 @@ extern "C" void cuda_xent_loss(ops *o, const void *args, void *)
         issue_gradient<bf16>(o, a->logits, j);
     else if (a->grad)
         issue_gradient<float>(o, a->logits, j);
-    dev_cuda_check(o->dev, "xent_loss");
+    dev_cuda_check(o->dev, "launch");
 }

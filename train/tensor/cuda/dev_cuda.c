@@ -97,6 +97,11 @@ static void cuda_sync(struct dev *d, int stream)
     note(d, "sync", cudaStreamSynchronize(state_of(d)->stream[stream]));
 }
 
+static void cuda_await(struct dev *d, int event)
+{
+    note(d, "wait", cudaEventSynchronize(state_of(d)->event[event]));
+}
+
 static uint64_t cuda_memory_free(struct dev *d)
 {
     size_t left = 0, all = 0;
@@ -113,6 +118,7 @@ static void cuda_close(struct dev *d)
     for (int i = 0; i < EVENT_COUNT; i++)
         if (s->event[i])
             cudaEventDestroy(s->event[i]);
+    pool_destroy(d->pool);
     free(s);
 }
 
@@ -161,6 +167,7 @@ int dev_cuda_open(struct dev *ret, int ordinal, struct err *e)
         .record = cuda_record,
         .wait = cuda_wait,
         .sync = cuda_sync,
+        .await = cuda_await,
         .memory_free = cuda_memory_free,
         .close = cuda_close,
     };
@@ -187,10 +194,39 @@ int dev_cuda_open(struct dev *ret, int ordinal, struct err *e)
     cudaRuntimeGetVersion(&s->info.runtime);
     *ret = (struct dev){.fn = &table, .state = s};
     ret->desc.memory = prop.totalGlobalMem;
+    ret->desc.capability = s->info.capability;
+    ret->desc.processors = s->info.processors;
+    ret->desc.shared = s->info.shared;
+    ret->desc.l2 = prop.l2CacheSize;
     snprintf(ret->desc.name, sizeof(ret->desc.name), "GPU %d (%.100s)", ordinal, prop.name);
     if (create(ret, ordinal, e)) {
         dev_close(ret);
         return e ? e->code : ERR_RESOURCE;
     }
     return 0;
+}
+
+int dev_cuda_start(struct dev *ret, int threads, struct err *e)
+{
+    if (threads < 0)
+        return err_set(e, ERR_USAGE, "%d threads: expected 0 or more", threads);
+    int code = dev_cuda_open(ret, 0, e);
+    if (code)
+        return code;
+    ret->pool = pool_create(threads);
+    ret->desc.threads = pool_threads(ret->pool);
+    return 0;
+}
+
+int dev_cuda_describe(struct dev_desc *ret, int threads, struct err *e)
+{
+    struct dev d;
+    int code = dev_cuda_start(&d, threads, e);
+    if (code)
+        return code;
+    *ret = d.desc;
+    ret->memory_free = d.fn->memory_free(&d);
+    code = dev_fault(&d, e);
+    dev_close(&d);
+    return code;
 }

@@ -16,6 +16,12 @@
  */
 int dev_cuda_open(struct dev *ret, int ordinal, struct err *e);
 
+/* The first GPU that CUDA_VISIBLE_DEVICES leaves, with threads of the host as dev_host_open has
+ * them. */
+int dev_cuda_start(struct dev *ret, int threads, struct err *e);
+/* What it opens; it is opened and closed again to see. */
+int dev_cuda_describe(struct dev_desc *ret, int threads, struct err *e);
+
 /* What only the GPU's own code asks of an open CUDA device. */
 struct dev_cuda_info {
     int capability;      /* 90 for 9.0 */

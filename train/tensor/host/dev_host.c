@@ -72,6 +72,12 @@ static void host_sync(struct dev *d, int stream)
     (void)stream;
 }
 
+static void host_await(struct dev *d, int event)
+{
+    (void)d;
+    (void)event;
+}
+
 static uint64_t host_memory_free(struct dev *d)
 {
     (void)d;
@@ -87,7 +93,8 @@ int dev_host_describe(struct dev_desc *ret, int threads, struct err *e)
 {
     if (threads < 0)
         return err_set(e, ERR_USAGE, "%d threads: expected 0 or more", threads);
-    *ret = (struct dev_desc){.threads = threads ? threads : pool_cpus(),
+    *ret = (struct dev_desc){.host = true,
+                             .threads = threads ? threads : pool_cpus(),
                              .memory = (uint64_t)sysconf(_SC_PHYS_PAGES) *
                                        (uint64_t)sysconf(_SC_PAGESIZE)};
     snprintf(ret->name, sizeof(ret->name), "host (%d threads)", ret->threads);
@@ -104,6 +111,7 @@ int dev_host_open(struct dev *ret, int threads, struct err *e)
         .record = host_event,
         .wait = host_event,
         .sync = host_sync,
+        .await = host_await,
         .memory_free = host_memory_free,
         .close = host_close,
     };

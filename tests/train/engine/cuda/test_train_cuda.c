@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Training on a GPU against the CPU: the same tiny models, batches and dropout masks, three steps
+ * of two micro-batches; checkpoints; decoding.
+ */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "tests/t.h"
+#include "tests/train/tiny.h"
+#include "train/engine/generate.h"
+#include "train/engine/state.h"
+#include "train/engine/step.h"
+#include "train/ops/cuda/ops_cuda.h"
+#include "train/tensor/cuda/dev_cuda.h"
+
+enum { MICROS = 2, STEPS = 3 };
+
+static const struct rank_backends cuda = {.name = "cuda",
+                                          .describe_device = dev_cuda_describe,
+                                          .open_device = dev_cuda_start,
+                                          .init_ops = ops_cuda_open,
+                                          .open_comm = comm_self_start};
+
+static struct rank cpu, gpu, again;
+
+/* epsilon is large enough that a gradient of nothing but rounding (that of the keys' biases is 0)
+ * moves no weight. */
+static struct rank_config config_of(struct spec spec, bool on_gpu)
+{
+    struct rank_config c = tiny_config(spec, DTYPE_F32);
+    c.micros = MICROS;
+    c.eps = 1e-3;
+    if (on_gpu)
+        c.backends = &cuda;
+    return c;
+}
+
+static void open_rank(struct rank *r, const struct rank_config *c)
+{
+    struct err e;
+    struct dev d;
+    if (c->backends == &cuda) {
+        if (dev_cuda_open(&d, 0, &e))
+            t_skip("%s", e.msg);
+        dev_close(&d);
+    }
+    T_OK(rank_open(r, c, &e), &e);
+}
+
+struct outcome {
+    double loss, norm;
+};
+
+/* A step on batches that follow from the cursor alone; rows fall into documents if `cut`. */
+static struct outcome step(struct rank *r, bool cut)
+{
+    struct err e;
+    struct outcome ret = {0};
+    int32_t skip;
+    op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
+    op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
+    for (int64_t i = 0; i < MICROS; i++) {
+        struct batch in;
+        tiny_batch(&in, (uint64_t)(r->at.consumed + i * TINY_ROWS));
+        in.first = (uint64_t)(r->at.consumed + i * TINY_ROWS);
+        for (int k = 0; k < TINY_ROWS * TINY_LENGTH; k++)
+            in.position[k] = k % TINY_LENGTH;
+        in.nstretch = TINY_ROWS;
+        for (int k = 0; k <= TINY_ROWS; k++)
+            in.start[k] = k * TINY_LENGTH;
+        if (cut) { /* the first row in two */
+            in.nstretch = TINY_ROWS + 1;
+            for (int k = TINY_ROWS + 1; k > 1; k--)
+                in.start[k] = in.start[k - 1];
+            in.start[1] = 4;
+        }
+        step_issue_micro(r, &in, 0.05F);
+        batch_finish(&in); /* the copies must not need it any more */
+    }
+    step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled));
+    rank_fetch(r, r->host_totals, r->totals);
+    rank_fetch(r, &ret.norm, r->optim.norm);
+    rank_fetch(r, &skip, r->optim.skip);
+    T_OK(dev_fault(&r->dev, &e), &e);
+    T_EQ(skip, 0);
+    ret.loss = r->host_totals[0];
+    r->at.iteration++;
+    r->at.steps++;
+    r->at.consumed += MICROS * TINY_ROWS;
+    r->at.scheduled += MICROS * TINY_ROWS;
+    return ret;
+}
+
+static float *fetch(struct rank *r, struct tensor t)
+{
+    float *p = mem_new(1, tensor_bytes(t));
+    rank_fetch(r, p, t);
+    return p;
+}
+
+static double distance(const float *a, const float *b, int64_t n)
+{
+    double d = 0, size = 0;
+    for (int64_t i = 0; i < n; i++) {
+        d += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        size += (double)b[i] * (double)b[i];
+    }
+    return sqrt(d / (size > 0 ? size : 1));
+}
+
+/* Relative to the norm of the parameter. */
+static void near(const char *what, struct tensor a, struct tensor b, double tolerance)
+{
+    float *x = fetch(&gpu, a), *y = fetch(&cpu, b);
+    for (int i = 0; i < cpu.params.n; i++) {
+        const struct param *p = &cpu.params.at[i];
+        double d = distance(x + p->offset, y + p->offset, p->count);
+        if (!(d <= tolerance))
+            t_fail(__FILE__, __LINE__, "%s of %s differ by %g", what, p->source[0].name, d);
+    }
+    free(x);
+    free(y);
+}
+
+static void steps_equal(struct spec spec, bool cut)
+{
+    struct rank_config there = config_of(spec, true), here = config_of(spec, false);
+    there.documents = here.documents = cut;
+    open_rank(&gpu, &there);
+    open_rank(&cpu, &here);
+    for (int i = 0; i < STEPS; i++) {
+        struct outcome a = step(&gpu, cut), b = step(&cpu, cut);
+        T_NEAR(a.loss, b.loss, 1e-5 * b.loss);
+        T_NEAR(a.norm, b.norm, 1e-5 * b.norm);
+        near("weights", gpu.weights, cpu.weights, 1e-5);
+    }
+    rank_close(&gpu);
+    rank_close(&cpu);
+}
+
+static struct spec dropped(struct spec s)
+{
+    s.hidden_dropout = s.attention_dropout = 0.1;
+    return s;
+}
+
+static void gpt_equals_the_cpu(void)
+{
+    steps_equal(dropped(tiny_gpt()), false);
+}
+
+static void llama_equals_the_cpu(void)
+{
+    steps_equal(tiny_llama(), false);
+}
+
+static void documents_equal_the_cpu(void)
+{
+    steps_equal(tiny_llama(), true);
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------------
+ */
+
+static void save(struct rank *r, const char *dir)
+{
+    struct err e;
+    struct ckpt_writer *w;
+    struct state_pairs pairs;
+    struct buf model = {0};
+    state_pairs(r, &pairs);
+    spec_to_json(&r->config.spec, &model);
+    struct ckpt_meta m = {.iteration = r->at.iteration,
+                          .consumed_samples = r->at.consumed,
+                          .model = buf_str(&model),
+                          .eod = -1,
+                          .state = pairs.pair,
+                          .nstate = STATE_PAIRS};
+    T_OK(ckpt_writer_open(dir, r->at.iteration, &w, &e), &e);
+    T_OK(state_save(r, w, 1, &e), &e);
+    T_OK(ckpt_commit(w, &m, &e), &e);
+    ckpt_writer_close(w);
+    buf_finish(&model);
+}
+
+static void load(struct rank *r, const char *dir)
+{
+    struct err e;
+    struct ckpt *c;
+    T_OK(ckpt_open_newest(dir, &c, NULL, &e), &e);
+    T_OK(state_load(r, c, true, &e), &e);
+    ckpt_close(c);
+}
+
+static void same(struct rank *x, struct tensor a, struct rank *y, struct tensor b)
+{
+    float *p = fetch(x, a), *q = fetch(y, b);
+    T_MEM(p, q, tensor_bytes(a));
+    free(p);
+    free(q);
+}
+
+static void same_state(struct rank *x, struct rank *y)
+{
+    same(x, x->weights, y, y->weights);
+    same(x, x->optim.m, y, y->optim.m);
+    same(x, x->optim.v, y, y->optim.v);
+    T_MEM(&x->at, &y->at, sizeof(x->at));
+}
+
+static void a_run_resumes_bit_for_bit(void)
+{
+    struct rank_config c = config_of(dropped(tiny_gpt()), true);
+    open_rank(&gpu, &c);
+    step(&gpu, false);
+    step(&gpu, false);
+    save(&gpu, t_path("run"));
+    c.seed = 99; /* other initial weights, which the checkpoint must replace */
+    open_rank(&again, &c);
+    load(&again, t_path("run"));
+    again.model.seed = gpu.model.seed;
+    same_state(&gpu, &again);
+    step(&gpu, false);
+    step(&again, false);
+    same_state(&gpu, &again);
+    rank_close(&gpu);
+    rank_close(&again);
+}
+
+static void the_cpu_takes_a_run_over(void)
+{
+    struct rank_config there = config_of(tiny_llama(), true), here = config_of(tiny_llama(), false);
+    open_rank(&gpu, &there);
+    step(&gpu, false);
+    save(&gpu, t_path("moved"));
+    open_rank(&cpu, &here);
+    load(&cpu, t_path("moved"));
+    same_state(&gpu, &cpu);
+    step(&gpu, false);
+    step(&cpu, false);
+    near("weights", gpu.weights, cpu.weights, 1e-5);
+    rank_close(&gpu);
+    rank_close(&cpu);
+}
+
+static void two_runs_give_equal_bytes(void)
+{
+    struct rank_config c = config_of(dropped(tiny_gpt()), true);
+    open_rank(&gpu, &c);
+    open_rank(&again, &c);
+    for (int i = 0; i < STEPS; i++) {
+        step(&gpu, false);
+        step(&again, false);
+        same_state(&gpu, &again);
+    }
+    rank_close(&gpu);
+    rank_close(&again);
+}
+
+/* ---- decoding ---------------------------------------------------------------------------------
+ */
+
+static void decode(struct spec spec)
+{
+    static const int32_t id[] = {3, 14, 15, 9, 2, 6};
+    struct err e;
+    struct decoder d[2];
+    struct rank *r[2] = {&gpu, &cpu};
+    for (int i = 0; i < 2; i++) {
+        struct rank_config c = config_of(spec, i == 0);
+        c.use = MODEL_DECODE;
+        c.micro_batch = c.micros = 1;
+        c.seq_length = 16;
+        open_rank(r[i], &c);
+        decoder_init(&d[i], r[i]);
+    }
+    for (int n = 0; n < 6; n += n ? 1 : 3) { /* a prompt, then one at a time */
+        double most = 0;
+        for (int i = 0; i < 2; i++)
+            T_OK(decoder_feed(&d[i], id + n, n ? 1 : 3, &e), &e);
+        for (int k = 0; k < TINY_VOCAB; k++)
+            most = fmax(most, fabs(d[0].host[k] - d[1].host[k]) / (1 + fabs(d[1].host[k])));
+        T_CHECK(most <= 1e-5);
+    }
+    for (int i = 0; i < 2; i++) {
+        decoder_finish(&d[i]);
+        rank_close(r[i]);
+    }
+}
+
+static void logits_of_a_cache_equal_the_cpu(void)
+{
+    decode(tiny_gpt());
+    decode(tiny_llama());
+}
+
+/* The last case: the device is of no use to the process afterwards. */
+static void a_fault_reaches_no_checkpoint(void)
+{
+    struct err e;
+    struct ckpt_writer *w;
+    struct rank_config c = config_of(tiny_gpt(), true);
+    struct tensor nowhere = tensor_1d((void *)(uintptr_t)4096, DTYPE_F32, 1024);
+    open_rank(&gpu, &c);
+    op_fill(&gpu.ops, &(struct fill_args){.y = nowhere, .value = 1});
+    gpu.dev.fn->sync(&gpu.dev, STREAM_COMPUTE);
+    T_ERR(dev_fault(&gpu.dev, &e), &e, ERR_FAULT, "GPU 0");
+    T_OK(ckpt_writer_open(t_path("fault"), 1, &w, &e), &e);
+    T_ERR(state_save(&gpu, w, 1, &e), &e, ERR_FAULT, "GPU 0");
+    ckpt_writer_close(w);
+    rank_close(&gpu);
+}
+
+T_MAIN(T_CASE(gpt_equals_the_cpu), T_CASE(llama_equals_the_cpu), T_CASE(documents_equal_the_cpu),
+       T_CASE(a_run_resumes_bit_for_bit), T_CASE(the_cpu_takes_a_run_over),
+       T_CASE(two_runs_give_equal_bytes), T_CASE(logits_of_a_cache_equal_the_cpu),
+       T_CASE(a_fault_reaches_no_checkpoint))

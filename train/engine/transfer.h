@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_ENGINE_TRANSFER_H
+#define TRAIN_ENGINE_TRANSFER_H
+
+/*
+ * Boxes of tensors in a device's memory, to and from files, by pieces of rows through host memory
+ * of a bounded size. `box_mem.data` of such a box is an address on the device.
+ */
+
+#include "train/ckpt/shard.h"
+#include "train/tensor/box.h"
+#include "train/tensor/dev.h"
+
+/* Fills to.data, in host memory, with to.box of what `arg` says. */
+typedef int transfer_read(void *arg, struct box_mem to, struct err *e);
+
+/* ERR_RESOURCE, what `read` returns, or the device's fault. */
+int transfer_load(struct dev *d, struct box_mem to, transfer_read *read, void *arg, struct err *e);
+
+/* All entries of a shard, mem[i] that of entry i. */
+int transfer_save(struct dev *d, struct ckpt_shard *s, const struct box_mem *mem, struct err *e);
+
+#endif
