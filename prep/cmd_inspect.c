@@ -61,9 +61,9 @@ static int judge_samples(const struct cmd *c, struct err *e)
     const struct prep_options *o = c->o;
     if (c->opts->nfile > 1 || (c->opts->nfile && (o->data.path.n || has_parts(o))))
         return err_set(e, ERR_USAGE,
-                       "--samples takes one PREFIX, or --data-path and what goes with it");
+                       "--samples takes one PREFIX, or --data-path and related options");
     if (o->check || o->documents.n)
-        return err_set(e, ERR_USAGE, "--samples goes neither with --check nor with --documents");
+        return err_set(e, ERR_USAGE, "--samples excludes --check and --documents");
     return 0;
 }
 

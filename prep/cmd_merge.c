@@ -21,7 +21,7 @@ static int merge_inputs(const struct cmd *c, char ***ret, size_t *ret_n, struct 
     for (size_t i = 0; i < c->opts->nfile; i++)
         given[n++] = c->opts->file[i];
     int code = n ? merge_find(given, n, ret, ret_n, e)
-                 : err_set(e, ERR_USAGE, "no data set given: name prefixes, patterns or a folder");
+                 : err_set(e, ERR_USAGE, "no dataset given: name prefixes, patterns or a folder");
     free(given);
     return code;
 }

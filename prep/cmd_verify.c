@@ -79,7 +79,7 @@ static int verify_all(const struct cmd *c, char *const *prefix, size_t n,
             first = code;
         bad += code != 0;
     }
-    return first && n > 1 ? err_set(e, first, "%zu of %zu data sets failed verification", bad, n)
+    return first && n > 1 ? err_set(e, first, "%zu of %zu datasets failed verification", bad, n)
                           : first;
 }
 
@@ -90,7 +90,7 @@ int cmd_verify(const struct cmd *c, struct err *e)
     char **prefix = NULL;
     size_t n = 0;
     if (!c->opts->nfile)
-        return err_set(e, ERR_USAGE, "no data set given: name prefixes, patterns or a folder");
+        return err_set(e, ERR_USAGE, "no dataset given: name prefixes, patterns or a folder");
     int code = tok_flags_given(t) ? tok_open_flags(t, &tok, e) : 0;
     if (!code)
         cmd_warn_unused(c, tok);

@@ -163,7 +163,7 @@ static int judge_build(const struct prep_options *o, struct err *e)
     if (o->split_sentences && o->pretokenized)
         return err_set(e, ERR_USAGE, "--split-sentences splits texts, and --pretokenized has ids");
     if (o->pretokenized && !tok_flags_given(&o->tokenizer) && o->tokenizer.eod_token)
-        return err_set(e, ERR_USAGE, "--eod-token needs the tokenizer that knows it");
+        return err_set(e, ERR_USAGE, "--eod-token needs a tokenizer");
     return 0;
 }
 

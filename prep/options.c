@@ -32,8 +32,8 @@ const struct opt prep_rows[] = {
                     "in byte order of their names; - is standard input"),
     OPT_ROW(.name = "input", .type = OPT_LIST, AT(merge_input), .meta = "PREFIX|FOLDER",
             .group = "input", .paths = true, .verbs = MERGE, .basic = true,
-            .brief = "data sets to join",
-            .help = "data sets to join, in addition to the arguments: prefixes, patterns of "
+            .brief = "datasets to merge",
+            .help = "datasets to merge, in addition to the arguments: prefixes, patterns of "
                     "them, or a folder for all in it in byte order of their names"),
     OPT_ROW(.name = "input-format", .type = OPT_CHOICE, AT(input_format), .def = "auto",
             .meta = "auto|jsonl|json|text|parquet", .group = "input", .verbs = BUILD, .basic = true,
@@ -52,8 +52,8 @@ const struct opt prep_rows[] = {
             .help = "each line of plain text keeps its newline; with --split-sentences, the white "
                     "space between two sentences stays with the first"),
     OPT_ROW(.name = "split-sentences", .type = OPT_SWITCH, AT(split_sentences), .group = "input",
-            .verbs = BUILD, .brief = "make each sentence a sequence of its own",
-            .help = "each sentence of a document is a sequence, encoded on its own; the files are "
+            .verbs = BUILD, .brief = "make each sentence its own sequence",
+            .help = "each sentence of a document is a sequence, encoded separately; the files are "
                     "PREFIX_KEY_sentence"),
     OPT_ROW(.name = "lang", .type = OPT_TEXT, AT(lang), .unset = "english", .meta = "LANGUAGE",
             .group = "input", .verbs = BUILD, .needs = "split-sentences",
@@ -69,7 +69,7 @@ const struct opt prep_rows[] = {
             .group = "input", .verbs = BUILD, .basic = true,
             .brief = "keys of the texts, a.b for nested ones",
             .help = "keys of each record that hold the texts, a.b for the field b of the object a; "
-                    "each gives a data set of its own"),
+                    "each gives its own dataset"),
     OPT_ROW(.name = "pretokenized", .type = OPT_TEXT, AT(pretokenized), .meta = "FILE|-",
             .group = "input", .verbs = BUILD, .basic = true, .brief = "read ids instead of texts",
             .help = "ids instead of texts: the stream of '" WEFT_PREFIX
@@ -99,7 +99,7 @@ const struct opt prep_rows[] = {
                     "keeps a copy in PREFIX.bad.jsonl"),
     OPT_ROW(.name = "allow-empty", .type = OPT_SWITCH, AT(allow_empty), .group = "input",
             .verbs = BUILD, .brief = "allow inputs without documents",
-            .help = "inputs without any document give a data set without documents instead of an "
+            .help = "inputs without any document give a dataset without documents instead of an "
                     "error"),
 
     TOK_FLAG_ROWS(S, tokenizer, BUILD | INSPECT | VERIFY | EXPORT | IMPORT | INDEX),
@@ -137,8 +137,8 @@ const struct opt prep_rows[] = {
             .help = "replace output files that exist; without it they are an error before any work "
                     "begins, except for prep build where they are those of the same work"),
     OPT_ROW(.name = "overwrite", .type = OPT_SWITCH, AT(overwrite), .group = "output",
-            .verbs = INDEX, .basic = true, .brief = "make the index files again",
-            .help = "make the index files again, even if those that exist fit"),
+            .verbs = INDEX, .basic = true, .brief = "rebuild the index files",
+            .help = "rebuild the index files, even if existing ones are valid"),
     OPT_ROW(.name = "workers", .type = OPT_INT, AT(workers), .def = "0", .max = 1024, .meta = "N",
             .group = "output", .verbs = BUILD | SFT,
             .brief = "parsing and encoding threads, 0: all processors",
@@ -147,8 +147,8 @@ const struct opt prep_rows[] = {
 
     OPT_ROW(.name = "partitions", .type = OPT_INT, AT(partitions), .def = "1", .min = 1, .max = 256,
             .meta = "P", .group = "output", .verbs = BUILD,
-            .brief = "split the output into P data sets",
-            .help = "as in Megatron-LM: data sets PREFIX_0_KEY_document to P - 1, record i in "
+            .brief = "split the output into P datasets",
+            .help = "as in Megatron-LM: datasets PREFIX_0_KEY_document to P - 1, record i in "
                     "number i mod P, and their concatenation PREFIX_KEY_document"),
     OPT_ROW(.name = "shard", .type = OPT_TEXT, AT(shard), .meta = "I/N", .group = "output",
             .verbs = BUILD, .brief = "build share I of N of the input, from 0",
@@ -177,8 +177,8 @@ const struct opt prep_rows[] = {
 
     DATA_FLAG_ROWS(S, data, ORDER | INSPECT),
     OPT_ROW(.name = "prefix", .type = OPT_TEXT, AT(prefix), .meta = "PREFIX", .group = "maps",
-            .verbs = ORDER, .basic = true, .brief = "data set, PREFIX.idx",
-            .help = "data set, PREFIX.idx; --data-path names several"),
+            .verbs = ORDER, .basic = true, .brief = "dataset, PREFIX.idx",
+            .help = "dataset, PREFIX.idx; --data-path names several"),
     OPT_ROW(.name = "seq-length", .type = OPT_INT, AT(seq_length), .def = "1024", .min = 1,
             .max = 2147483646, .meta = "N", .group = "maps", .verbs = ORDER | INSPECT,
             .basic = true, .needs = "inspect: samples", .help = "tokens of a sample"),
@@ -266,11 +266,11 @@ const struct opt prep_rows[] = {
     OPT_ROW(.name = "dtype", .type = OPT_CHOICE, AT(import_dtype), .def = "file",
             .meta = "file|u8|u16|u32|i32|i64", .group = "input", .verbs = IMPORT, .basic = true,
             .brief = "type of the tokens in the file",
-            .help = "type of the tokens where the file does not say it"),
+            .help = "type of the tokens if the file does not define it"),
     OPT_ROW(.name = "boundary", .type = OPT_TEXT, AT(boundary),
             .unset = "the tokenizer's end of document", .meta = "ID|none", .group = "input",
             .verbs = IMPORT, .basic = true, .brief = "id that separates documents",
-            .help = "id that separates documents, instead of what the file says; none makes a file "
+            .help = "id that separates documents, instead of the file's own; none makes a file "
                     "one document"),
     OPT_ROW(.name = "boundary-at", .type = OPT_CHOICE, AT(boundary_at), .def = "format",
             .meta = "format|start|end", .group = "input", .verbs = IMPORT,

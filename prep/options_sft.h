@@ -25,7 +25,7 @@
                 .def = "text", .meta = "text|chatml|llama3|alpaca|vicuna|guanaco|llm-jp",          \
                 .group = "conversation", .verbs = SFT_, .basic = true,                             \
                 .brief = "chat template of the conversations",                                     \
-                .help = "chat template of the conversations; text: records hold the text itself"), \
+                .help = "chat template of the conversations; text: records have the text itself"), \
         OPT_ROW(.name = "text-key", .type = OPT_TEXT, .offset = offsetof(S_, text_key),            \
                 .def = "text", .meta = "KEY", .group = "conversation", .verbs = SFT_,              \
                 .needs = "template=text", .help = "key of the text, for --template text"),         \
@@ -58,7 +58,7 @@
         OPT_ROW(.name = "loss-mask", .type = OPT_CHOICE, .offset = offsetof(S_, loss_mask),        \
                 .def = "own", .meta = "own|next", .group = "output", .verbs = UNPACK_,             \
                 .brief = "what loss_mask refers to",                                               \
-                .help = "each entry of loss_mask tells whether the token there is learnt, or the " \
+                .help = "each entry of loss_mask is for the token there, or for the "              \
                         "next one, as in NeMo's packed files"),                                    \
         OPT_ROW(.name = "packing", .type = OPT_CHOICE, .offset = offsetof(S_, packing),            \
                 .def = "best-fit", .meta = "best-fit|none", .group = "packing", .verbs = SFT_,     \

@@ -17,19 +17,19 @@ static const struct opt_verb verbs[] = {
      "prep build --pretokenized - --output-prefix corpus\n"},
     {.name = "index",
      .args = "",
-     .help = "write a data set's index maps ahead of training",
+     .help = "write a dataset's index maps ahead of training",
      .examples = WEFT_PREFIX
      "prep index --prefix corpus_text_document --seq-length 1024 --num-samples 1600 "
      "--split 100,0,0\n"},
     {.name = "blend",
      .args = "",
-     .help = "show what a run will take of each data set",
+     .help = "show what a run will take of each dataset",
      .examples =
          WEFT_PREFIX "prep blend --data-path 0.7 web_text_document 0.3 code_text_document \\\n"
                      "    --num-samples 1000000 --seq-length 2048\n"},
     {.name = "inspect",
      .args = "[PREFIX]",
-     .help = "show what a data set holds",
+     .help = "show the contents of a dataset",
      .examples = WEFT_PREFIX
      "prep inspect corpus_text_document --check\n" WEFT_PREFIX
      "prep inspect corpus_text_document --documents 0 5-7 --tokenizer spm.model\n" WEFT_PREFIX
@@ -51,20 +51,20 @@ static const struct opt_verb verbs[] = {
      .takes_files = true},
     {.name = "merge",
      .args = "PREFIX|FOLDER...",
-     .help = "join data sets into one",
+     .help = "merge datasets into one",
      .examples = WEFT_PREFIX "prep merge parts/ --output-prefix corpus_text_document\n" WEFT_PREFIX
                              "prep merge 'part_*_text_document' more_text_document "
                              "--output-prefix corpus_text_document\n",
      .takes_files = true},
     {.name = "verify",
      .args = "PREFIX|FOLDER...",
-     .help = "check data sets, and repair them",
+     .help = "check datasets, and repair them",
      .examples = WEFT_PREFIX "prep verify corpus_text_document --tokenizer spm.model\n" WEFT_PREFIX
                              "prep verify --repair parts/\n",
      .takes_files = true},
     {.name = "export",
      .args = "PREFIX",
-     .help = "write a data set back to JSONL",
+     .help = "write a dataset back to JSONL",
      .examples =
          WEFT_PREFIX "prep export corpus_text_document --tokenizer spm.model --output "
                      "corpus.jsonl.zst\n" WEFT_PREFIX
@@ -73,7 +73,7 @@ static const struct opt_verb verbs[] = {
      .takes_files = true},
     {.name = "import",
      .args = "FILE|FOLDER...",
-     .help = "take token files of other tools",
+     .help = "import token files of other tools",
      .examples =
          WEFT_PREFIX "prep import old_text_document --output-prefix new\n" WEFT_PREFIX
                      "prep import tokenized/ --output-prefix new\n" WEFT_PREFIX
@@ -139,7 +139,7 @@ static const struct opt_synonym verb_synonyms[] = {
     {"dump", "export", NULL},
     {"convert", "import", NULL},
     {"split", NULL,
-     "no verb splits a data set: " WEFT_PREFIX "train run --split A,B,C does, and " WEFT_PREFIX
+     "no verb splits a dataset: " WEFT_PREFIX "train run --split A,B,C does, and " WEFT_PREFIX
      "prep build --shard I/N builds a share"},
     {NULL, NULL, NULL},
 };

@@ -17,7 +17,7 @@ static int unknown_preset(const struct opts *o, const char *name, struct err *e)
         names[n] = o->table->preset[n].name;
         buf_addf(&all, "%s%s", n ? ", " : "", names[n]);
     }
-    err_set(e, ERR_USAGE, "unknown preset '%s'; there are %s", name, buf_str(&all));
+    err_set(e, ERR_USAGE, "unknown preset '%s'; the presets are %s", name, buf_str(&all));
     const char *near = opt_nearest_word(names, n, name);
     if (near)
         err_hint(e, "did you mean %s?", near);
@@ -36,7 +36,7 @@ int opt_apply_preset(struct opts *o, const char *name, struct err *e)
     for (const char *const(*v)[2] = p->values; (*v)[0]; v++) {
         struct err why;
         int row = opt_find(o->table, o->verb, (*v)[0], strlen((*v)[0]));
-        BUG_ON(row == NO_ROW, "preset %s sets %s, which is no option", name, (*v)[0]);
+        BUG_ON(row == NO_ROW, "preset %s sets %s, which is not an option", name, (*v)[0]);
         if (!opt_for_verb(opt_row(o->table, row), o->verb))
             continue;
         int rc = opt_apply(o, row, &origin, (*v)[0], &(struct opt_texts){&(*v)[1], 1, false}, &why);

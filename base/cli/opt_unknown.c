@@ -105,7 +105,7 @@ int opt_refuse_names(const struct opt_table *t, int verb, const char *place,
     }
     err_set(e, ERR_USAGE, "%zu unknown options of %s: %s", n, place, buf_str(&names));
     if (hint.len)
-        err_hint(e, "what was meant may be: %s", buf_str(&hint));
+        err_hint(e, "possible meanings: %s", buf_str(&hint));
     else
         err_hint(e, "%s --help lists all options", place);
     buf_finish(&names);

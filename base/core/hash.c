@@ -102,7 +102,7 @@ struct sha *sha_create(void)
 void sha_add(struct sha *h, const void *p, size_t n)
 {
     int fine = EVP_DigestUpdate(h->ctx, p, n);
-    BUG_ON(!fine, "SHA-256 took no %zu bytes more", n);
+    BUG_ON(!fine, "SHA-256 failed on %zu more bytes", n);
 }
 
 void sha_text(struct sha *h, char ret[SHA_TEXT])

@@ -103,7 +103,7 @@ static int end_string(struct jscan *j, struct err *e)
 static int begin_utf8(struct jscan *j, unsigned char c, struct err *e)
 {
     if (c < 0xc2 || c > 0xf4)
-        return jscan_bad(j, "not UTF-8", e);
+        return jscan_bad(j, "invalid UTF-8", e);
     j->need = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
     j->low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
     j->top = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
@@ -114,7 +114,7 @@ static int begin_utf8(struct jscan *j, unsigned char c, struct err *e)
 static int step_utf8(struct jscan *j, unsigned char c, struct err *e)
 {
     if (c < j->low || c > j->top)
-        return jscan_bad(j, "not UTF-8", e);
+        return jscan_bad(j, "invalid UTF-8", e);
     j->low = 0x80;
     j->top = 0xbf;
     if (!--j->need)
@@ -132,7 +132,7 @@ static int step_escape(struct jscan *j, char c, struct err *e)
         return 0;
     }
     const char *s = c ? strchr(from, c) : NULL;
-    return s ? emit_code(j, (uint32_t)to[s - from], e) : jscan_bad(j, "no such escape", e);
+    return s ? emit_code(j, (uint32_t)to[s - from], e) : jscan_bad(j, "invalid escape", e);
 }
 
 static int step_hex(struct jscan *j, char c, struct err *e)
@@ -142,7 +142,7 @@ static int step_hex(struct jscan *j, char c, struct err *e)
             : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                    : -1;
     if (v < 0)
-        return jscan_bad(j, "no hexadecimal digit in \\u", e);
+        return jscan_bad(j, "invalid hexadecimal digit in \\u", e);
     j->code = j->code << 4 | (uint32_t)v;
     if (--j->digits)
         return 0;
@@ -322,7 +322,7 @@ static int begin_value(struct jscan *j, char c, struct err *e)
 static int step_word(struct jscan *j, char c, struct err *e)
 {
     if (c != *j->word)
-        return jscan_bad(j, "no such literal", e);
+        return jscan_bad(j, "invalid literal", e);
     if (!*++j->word)
         j->state = NEXT;
     return 0;
@@ -381,7 +381,7 @@ static int step_number(struct jscan *j, char c, bool *ret_ended, struct err *e)
         *ret_ended = true;
         return end_number(j, s == ZERO || s == INTEGER, e);
     } else
-        return jscan_bad(j, "no number", e);
+        return jscan_bad(j, "invalid number", e);
     return 0;
 }
 

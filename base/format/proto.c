@@ -47,7 +47,7 @@ static int take_varint(struct proto *r, uint64_t *ret, struct err *e)
     uint64_t v = 0;
     for (int i = 0; i < VARINT_BYTES; i++) {
         if (r->p == r->end)
-            return proto_short(r, at, "a number is cut short", e);
+            return proto_short(r, at, "a number is truncated", e);
         unsigned char c = *r->p++;
         v |= (uint64_t)(c & 0x7f) << (7 * i);
         if (c & 0x80)
@@ -63,7 +63,7 @@ static int take_varint(struct proto *r, uint64_t *ret, struct err *e)
 static int take_fixed(struct proto *r, size_t n, uint64_t *ret, struct err *e)
 {
     if ((size_t)(r->end - r->p) < n)
-        return proto_short(r, r->p, "a fixed number is cut short", e);
+        return proto_short(r, r->p, "a fixed-width number is truncated", e);
     *ret = n == 8 ? load_u64(r->p) : load_u32(r->p);
     r->p += n;
     return 0;
@@ -77,7 +77,7 @@ static int take_bytes(struct proto *r, struct proto_field *f, struct err *e)
     if (code)
         return code;
     if (n > (uint64_t)(r->end - r->p))
-        return proto_short(r, at, "a length leads beyond the message's end", e);
+        return proto_short(r, at, "a length exceeds the message", e);
     f->bytes = r->p;
     f->length = (size_t)n;
     r->p += n;
@@ -110,9 +110,9 @@ int proto_next(struct proto *r, struct proto_field *ret, bool *ret_more, struct 
         return take_bytes(r, ret, e);
     case 3:
     case 4:
-        return proto_bad(r, at, "stands a group, which is not read here", e);
+        return proto_bad(r, at, "a group, which is not supported", e);
     default:
-        return proto_bad(r, at, "stands a field of unknown type", e);
+        return proto_bad(r, at, "a field of unknown type", e);
     }
 }
 

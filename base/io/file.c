@@ -246,7 +246,7 @@ static int check_place(const char *path, struct err *e)
     struct stat st;
     if (stat(path, &st) || S_ISREG(st.st_mode))
         return 0;
-    return err_set(e, ERR_IO, "%s: cannot create: there is %s of that name", path,
+    return err_set(e, ERR_IO, "%s: cannot create: %s of that name exists", path,
                    S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
 }
 
@@ -292,11 +292,11 @@ int outfile_resume(struct outfile *f, const char *path, const char *folder, uint
     if (!code && fstat(f->fd, &st))
         code = err_sys(e, errno, "%s: cannot open", f->tmp);
     if (!code && (uint64_t)st.st_size < size)
-        code = err_set(e, ERR_DATA, "%s: has %lld bytes, and %llu were there", f->tmp,
+        code = err_set(e, ERR_DATA, "%s: has %lld bytes, expected at least %llu", f->tmp,
                        (long long)st.st_size, (unsigned long long)size);
     if (!code && (ftruncate(f->fd, (off_t)size) || lseek(f->fd, 0, SEEK_END) < 0))
-        code =
-            err_sys(e, errno, "%s: cannot cut it to %llu bytes", f->tmp, (unsigned long long)size);
+        code = err_sys(e, errno, "%s: cannot truncate it to %llu bytes", f->tmp,
+                       (unsigned long long)size);
     if (code)
         outfile_leave(f);
     return code;
@@ -492,9 +492,8 @@ int outfile_commit(struct outfile *f, struct err *e)
 {
     int code = outfile_sync(f, e);
     if (!code && !file_is_still(f->fd, f->tmp))
-        code = f->failed =
-            err_set(e, ERR_IO, "%s: cannot rename %s to it: another process took that away",
-                    f->path, f->tmp);
+        code = f->failed = err_set(
+            e, ERR_IO, "%s: cannot rename %s to it: another process removed it", f->path, f->tmp);
     if (code)
         return code;
     /* keep the lock past close(), so that the file is not swept before the rename */

@@ -43,18 +43,17 @@ static const struct signature known[] = {
     SIGNATURE(MAGIC_ARCHIVE, "a 7z archive", "pipe it in: 7z e -so FILE | ... -",
               "7z\xbc\xaf\x27\x1c", 0),
     SIGNATURE(MAGIC_ARCHIVE, "a RAR archive", "unpack it first", "Rar!\x1a\x07", 0),
-    SIGNATURE(MAGIC_ARCHIVE, "a tar archive", "pipe in what it holds: tar -xOf FILE | ... -",
+    SIGNATURE(MAGIC_ARCHIVE, "a tar archive", "pipe in its contents: tar -xOf FILE | ... -",
               "ustar", 257),
-    SIGNATURE(MAGIC_ARCHIVE, "a file of compress", "pipe it in: gzip -dc FILE | ... -", "\x1f\x9d",
-              0),
-    SIGNATURE(MAGIC_DOCS, "a stream of tok encode --format docs, which holds ids",
+    SIGNATURE(MAGIC_ARCHIVE, "a compress (.Z) file", "pipe it in: gzip -dc FILE | ... -",
+              "\x1f\x9d", 0),
+    SIGNATURE(MAGIC_DOCS, "a stream of tok encode --format docs, which has ids",
               "prep build --pretokenized FILE reads it", "WEFTDOCS", 0),
     SIGNATURE(MAGIC_OTHER, "an Arrow file", ARROW_CURE, "ARROW1\0\0", 0),
     SIGNATURE(MAGIC_OTHER, "a Feather file", ARROW_CURE, "FEA1", 0),
     WITHOUT_CURE("a NumPy array", "\x93NUMPY", 0),
-    SIGNATURE(MAGIC_OTHER, "the index of a data set of token ids (.idx)",
-              "it is made of texts, not read as one; prep export writes them back", "MMIDIDX\0\0",
-              0),
+    SIGNATURE(MAGIC_OTHER, "the index of a dataset of token ids (.idx)",
+              "prep export writes its texts back", "MMIDIDX\0\0", 0),
     WITHOUT_CURE("an ELF program",
                  "\x7f"
                  "ELF",
@@ -65,14 +64,14 @@ static const struct signature known[] = {
     WITHOUT_CURE("a GIF image", "GIF89a", 0),
     WITHOUT_CURE("a TIFF image", "II*\0", 0),
     WITHOUT_CURE("a TIFF image", "MM\0*", 0),
-    SIGNATURE(MAGIC_OTHER, "a PDF document", "take its text out first: pdftotext FILE - | ... -",
+    SIGNATURE(MAGIC_OTHER, "a PDF document", "extract its text first: pdftotext FILE - | ... -",
               "%PDF-", 0),
     WITHOUT_CURE("an Ogg file", "OggS\0", 0),
     WITHOUT_CURE("a FLAC file", "fLaC\0", 0),
     WITHOUT_CURE("an HDF5 file", "\x89HDF\r\n\x1a\n", 0),
     WITHOUT_CURE("an SQLite database", "SQLite format 3\0", 0),
     WITHOUT_CURE("an Avro file", "Obj\1", 0),
-    WITHOUT_CURE("a file of Microsoft Office", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 0),
+    WITHOUT_CURE("a Microsoft Office file", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 0),
     WITHOUT_CURE("a Python pickle", "\x80\2", 0),
     WITHOUT_CURE("a Python pickle", "\x80\3", 0),
     WITHOUT_CURE("a Python pickle", "\x80\4\x95", 0),
@@ -240,7 +239,8 @@ static int magic_look(struct zin *z, char *p, bool json, const char *otherwise, 
     const struct magic *m = magic_find(p, n);
     *ret_parquet = m && m->id == MAGIC_PARQUET;
     if (*ret_parquet && zin_compressed(z)) {
-        err_set(e, ERR_DATA, "%s: holds a Parquet file, which is read from its end", zin_name(z));
+        err_set(e, ERR_DATA, "%s: contains a Parquet file, which is read from its end",
+                zin_name(z));
         return err_hint(e, "decompress it first");
     }
     return *ret_parquet ? 0 : magic_check(zin_name(z), p, n, json, otherwise, e);

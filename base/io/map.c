@@ -178,7 +178,7 @@ static int map_look(struct map *m, int fd, const char *path, struct err *e)
 {
     struct stat st;
     if (fstat(fd, &st))
-        return err_sys(e, errno, "%s: cannot look at it", path);
+        return err_sys(e, errno, "%s: cannot stat", path);
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_IO, "%s: is not a regular file and cannot be mapped", path);
     m->size = (size_t)st.st_size;
@@ -243,7 +243,7 @@ int map_now(struct map *m, struct err *e)
         return code;
     code = map_look(&is, fd, m->path, e);
     if (!code && (is.size != m->size || is.device != m->device || is.number != m->number))
-        code = err_set(e, ERR_IO, "%s: is not the file of %zu bytes any more that was there before",
+        code = err_set(e, ERR_IO, "%s: was replaced, or no longer has the %zu bytes that it had",
                        m->path, m->size);
     if (!code)
         code = map_fd(m, fd, m->path, e);
@@ -269,8 +269,8 @@ int map_check(const struct map *m, struct err *e)
     if (m->slot < 0 || !atomic_load_explicit(&slot_at(m->slot)->shrunk, memory_order_relaxed))
         return 0;
     return err_set(e, ERR_IO,
-                   "%s: became shorter than the %zu bytes it had when it was opened, or cannot be "
-                   "read any more",
+                   "%s: shrank below the %zu bytes that it had when it was opened, or can "
+                   "no longer be read",
                    m->path, m->size);
 }
 

@@ -37,8 +37,7 @@ int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
             break;
         b.len += (size_t)k;
         if (b.len > max) {
-            code =
-                err_set(e, ERR_DATA, "%s: larger than the %zu bytes that are read here", path, max);
+            code = err_set(e, ERR_DATA, "%s: larger than %zu bytes, the limit here", path, max);
             break;
         }
     }

@@ -45,7 +45,7 @@ int spill_open_at(struct spill *s, const char *path, uint64_t size, const char *
         code = err_set(e, ERR_DATA, "%s: has %lld bytes, and %" PRIu64 " were there", path,
                        (long long)st.st_size, size);
     if (!code && (ftruncate(s->fd, (off_t)size) || lseek(s->fd, 0, SEEK_END) < 0))
-        code = err_sys(e, errno, "%s: cannot cut it to %" PRIu64 " bytes", path, size);
+        code = err_sys(e, errno, "%s: cannot truncate it to %" PRIu64 " bytes", path, size);
     if (code) {
         spill_close(s);
         return code;

@@ -278,7 +278,7 @@ static int gzip_failed(struct zin *z, int r, struct err *e)
     if (r == Z_MEM_ERROR)
         return err_set(e, ERR_RESOURCE, "%s: no memory to decode gzip", z->name);
     if (r == Z_NEED_DICT)
-        return damaged(z, "gzip member", "it asks for a dictionary", e);
+        return damaged(z, "gzip member", "it requires a dictionary", e);
     return damaged(z, "gzip member", z->gzip.msg ? z->gzip.msg : "no reason given", e);
 }
 
@@ -321,9 +321,9 @@ static int xz_failed(struct zin *z, lzma_ret r, struct err *e)
     case LZMA_BUF_ERROR:
         return cut_short(z, "xz stream", e);
     case LZMA_OPTIONS_ERROR:
-        return damaged(z, "xz stream", "a filter or check that is not known", e);
+        return damaged(z, "xz stream", "an unknown filter or check", e);
     default:
-        return damaged(z, "xz stream", "the data do not fit their check or structure", e);
+        return damaged(z, "xz stream", "the data do not match their check or structure", e);
     }
 }
 
@@ -415,7 +415,7 @@ int zin_seek(struct zin *z, uint64_t at, struct err *e)
 {
     BUG_ON(z->kind != PLAIN, "%s: cannot be sought", z->name);
     if (lseek(z->fd, (off_t)at, SEEK_SET) < 0)
-        return err_sys(e, errno, "%s: cannot go to byte %llu", z->name, (unsigned long long)at);
+        return err_sys(e, errno, "%s: cannot seek to byte %llu", z->name, (unsigned long long)at);
     xxh_destroy(z->hash);
     z->hash = NULL;
     z->pos = z->fill = z->back_pos = z->back_fill = 0;

@@ -69,11 +69,11 @@ static int delta_head(struct pq_column *c, struct delta *d, struct err *e)
         return code;
     if (!d->minis || d->minis > 512 || d->block > 1 << 20 || d->block % d->minis ||
         d->block / d->minis % 8)
-        return column_bad(c, "has blocks of deltas of no good size", e);
+        return column_bad(c, "has delta blocks of an invalid size", e);
     if (d->total > c->left || d->total > COLUMN_PARTS / sizeof(uint32_t))
         return column_bad(c, "has more lengths than values, or too many", e);
     d->per_mini = d->block / d->minis;
-    return d->per_mini ? 0 : column_bad(c, "has blocks of deltas of no good size", e);
+    return d->per_mini ? 0 : column_bad(c, "has delta blocks of an invalid size", e);
 }
 
 static int beyond(const struct pq_column *c, struct err *e)
@@ -194,7 +194,7 @@ static int read_numbers(struct pq_column *c, const struct pq_header *h, struct e
 static int read_dictionary(struct pq_column *c, const struct pq_header *h, struct err *e)
 {
     if (h->encoding != PQ_ENC_PLAIN && h->encoding != PQ_ENC_PLAIN_DICTIONARY)
-        return column_bad(c, "has a dictionary in an encoding that is not read", e);
+        return column_bad(c, "has a dictionary in an unsupported encoding", e);
     if (h->values > COLUMN_WORDS)
         return column_bad(c, "has a dictionary of more than 4194304 values", e);
     c->nwords = 0;
@@ -252,7 +252,7 @@ static int begin_values(struct pq_column *c, struct err *e)
     c->next = c->nlengths = c->nprefixes = 0;
     if ((c->encoding == PQ_ENC_DELTA) != !!c->width && c->encoding != PQ_ENC_PLAIN &&
         c->encoding != PQ_ENC_PLAIN_DICTIONARY && c->encoding != PQ_ENC_RLE_DICTIONARY)
-        return column_bad(c, "is in an encoding that is not read", e);
+        return column_bad(c, "is in an unsupported encoding", e);
     switch (c->encoding) {
     case PQ_ENC_PLAIN:
         return 0;
@@ -271,10 +271,10 @@ static int begin_values(struct pq_column *c, struct err *e)
         if (pq_stream_left(&c->in))
             code = delta_read(c, &c->length, &c->nlengths, e);
         if (!code && c->encoding == PQ_ENC_DELTA_BYTES && c->nprefixes != c->nlengths)
-            code = column_bad(c, "has not as many prefixes as values", e);
+            code = column_bad(c, "does not have as many prefixes as values", e);
         return code;
     default:
-        return column_bad(c, "is in an encoding that is not read", e);
+        return column_bad(c, "is in an unsupported encoding", e);
     }
 }
 
@@ -290,7 +290,7 @@ static int begin_data(struct pq_column *c, const struct pq_header *h, struct err
 {
     int code = pq_stream_begin(&c->in, c->f, c->codec, h->at, h->packed, h->bytes, e);
     if (!code && c->max_def && h->levels != PQ_ENC_RLE)
-        return column_bad(c, "has levels in an encoding that is not read", e);
+        return column_bad(c, "has levels in an unsupported encoding", e);
     if (!code && c->width && h->values)
         code = read_levels(c, &c->repeats, e);
     if (!code && c->max_def && h->values)

@@ -38,7 +38,7 @@ static int meta_check(struct parse *x)
 {
     return x->t.state == THRIFT_GOOD    ? 0
            : x->t.state == THRIFT_SHORT ? broken(x, "ends too early")
-                                        : broken(x, "is no Thrift structure as Parquet has it");
+                                        : broken(x, "is not a valid Thrift structure");
 }
 
 /* ---- the schema ----------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ static int take_leaf(struct parse *x, const struct element *el, const struct gro
             return err_set(x->e, ERR_DATA, "%s: the column \"%s\" %s, not text", x->name, x->key[k],
                            el->children ? "is a group of fields"
                            : g->lists   ? "is a list"
-                                        : "holds numbers or values of fixed width");
+                                        : "has numbers or values of fixed width");
         x->m->leaf[k] = (struct pq_leaf){.max_def = g->max_def, .number = x->leaves, .wanted = 1};
     }
     return 0;
@@ -229,7 +229,7 @@ static int take_chunk(struct parse *x, const struct chunk_fields *c, struct pq_c
     if (c->elsewhere)
         return err_set(x->e, ERR_DATA, "%s: keeps its columns in other files", x->name);
     if (!c->seen)
-        return err_set(x->e, ERR_DATA, "%s: says nothing of a column's pages: is it encrypted?",
+        return err_set(x->e, ERR_DATA, "%s: has no metadata of a column's pages: is it encrypted?",
                        x->name);
     bool words_first = c->dictionary > 0 && (c->dictionary < c->data || !c->data);
     int64_t at = words_first ? c->dictionary : c->data; /* no data: a group without rows */
@@ -237,8 +237,8 @@ static int take_chunk(struct parse *x, const struct chunk_fields *c, struct pq_c
     if (at < 0 || (at < 4 && c->size) || c->size < 0 ||
         !checked_add((uint64_t)at, (uint64_t)c->size, &end) || end > x->size)
         return err_set(x->e, ERR_DATA,
-                       "%s: a column is said to lie at byte %" PRId64 ", %" PRId64
-                       " bytes long; there are %" PRIu64 " bytes in front of the footer",
+                       "%s: a column at byte %" PRId64 " of %" PRId64 " bytes exceeds the %" PRIu64
+                       " bytes before the footer",
                        x->name, at, c->size, x->size);
     *ret = (struct pq_chunk){.at = (uint64_t)at, .size = (uint64_t)c->size, .codec = (int)c->codec};
     return judge_codec(x, c->codec);

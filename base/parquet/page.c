@@ -35,8 +35,8 @@ static int page_read_at(const struct pq_file *f, uint64_t at, void *p, size_t n,
         if (k < 0)
             return err_sys(e, errno, "%s: cannot read at byte %" PRIu64, f->name, at + done);
         if (!k)
-            return err_set(e, ERR_IO, "%s: ends at byte %" PRIu64 ": it has become shorter",
-                           f->name, at + done);
+            return err_set(e, ERR_IO, "%s: ends at byte %" PRIu64 ": the file shrank", f->name,
+                           at + done);
         done += (size_t)k;
     }
     return 0;
@@ -131,7 +131,7 @@ int pq_header_read(const struct pq_file *f, uint64_t at, uint64_t end, struct pq
     if (code)
         return code;
     if (t.state != THRIFT_GOOD)
-        return pq_page_bad(f, at, "has no header as Parquet has it", e);
+        return pq_page_bad(f, at, "has an invalid header", e);
     ret->at = at + t.at;
     if (ret->packed > end - ret->at)
         return pq_page_bad(f, at, "is longer than its column", e);
@@ -153,7 +153,7 @@ int pq_header_check(const struct pq_file *f, const struct pq_header *h, struct e
     }
     free(p);
     if (!code && (uint32_t)crc != h->crc)
-        code = pq_page_bad(f, h->at, "does not fit its checksum", e);
+        code = pq_page_bad(f, h->at, "does not match its checksum", e);
     return code;
 }
 
@@ -330,10 +330,10 @@ static int decode(struct pq_stream *s, struct err *e)
         if (code)
             return code;
         if (s->len == before && (s->ended || dry))
-            return damaged(s, "is damaged: it holds less than its header says", e);
+            return damaged(s, "is damaged: it is shorter than its header says", e);
     }
     if (s->len - before > s->want)
-        return damaged(s, "is damaged: it holds more than its header says", e);
+        return damaged(s, "is damaged: it is longer than its header says", e);
     s->want -= s->len - before;
     return 0;
 }
@@ -372,9 +372,9 @@ int pq_stream_end(struct pq_stream *s, struct err *e)
         size_t before = s->len;
         code = step(s, &dry, e);
         if (!code && s->len > before)
-            code = damaged(s, "is damaged: it holds more than its header says", e);
+            code = damaged(s, "is damaged: it is longer than its header says", e);
         if (!code && !s->ended && dry)
-            code = damaged(s, "is damaged: its compressed data are cut short", e);
+            code = damaged(s, "is damaged: its compressed data are truncated", e);
     }
     return code;
 }

@@ -61,9 +61,9 @@ static int read_footer(struct parquet *p, const char *const *key, size_t nkeys, 
     if (code)
         return code;
     if (!memcmp(tail + 4, "PARE", 4))
-        return no_parquet(p, "is an encrypted Parquet file, which is not read", e);
+        return no_parquet(p, "is an encrypted Parquet file, which is not supported", e);
     if (memcmp(head, "PAR1", 4) != 0 || memcmp(tail + 4, "PAR1", 4) != 0)
-        return no_parquet(p, "is no Parquet file: PAR1 does not stand at its beginning and end", e);
+        return no_parquet(p, "is not a Parquet file: no PAR1 at its beginning and end", e);
     uint64_t n = load_u32(tail);
     if (n > p->size - SMALLEST)
         return err_set(e, ERR_DATA, "%s: footer size %llu exceeds the file size %llu", p->path,

@@ -92,7 +92,7 @@ int cache_stamp_write(const char *path, const struct map *idx, const char *const
         digest_of(idx, digest);
     int code = idx ? map_check(idx, e) : 0;
     if (!code && idx && !digest[0])
-        code = err_set(e, ERR_IO, "%s: cannot be read any more", idx->path);
+        code = err_set(e, ERR_IO, "%s: can no longer be read", idx->path);
     if (!code && put_state(idx, digest, file, n, &b))
         code = file_replace_remade(path, b.data, b.len, e);
     buf_finish(&b);

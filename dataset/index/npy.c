@@ -162,7 +162,7 @@ static const char *npy_parse(struct npy *a, const unsigned char *d, size_t head)
             return "its shape overflows";
     a->count = bytes;
     if (!checked_mul(bytes, npy_width(a->dtype), &bytes) || bytes != size - at - n)
-        return "its size is not what its shape asks for";
+        return "its size does not match its shape";
     a->at = at + n;
     return NULL;
 }

@@ -53,7 +53,7 @@ int split_parse(const char *text, struct split *ret, struct err *e)
     }
     double sum = w[0] + w[1] + w[2];
     if (!(sum > 0))
-        return split_bad(text, "the shares add up to nothing", e);
+        return split_bad(text, "the shares add up to 0", e);
     ret->bound[0] = 0;
     for (int i = 0; i < PARTS; i++) {
         ret->share[i] = w[i] / sum;

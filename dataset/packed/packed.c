@@ -70,16 +70,18 @@ static int packed_lay_out(struct packed *p, struct err *e)
            checked_add(bytes, p->ntokens / 8 + (p->ntokens % 8 != 0), &bytes);
     if (!fits || bytes != p->map.size)
         return err_set(e, ERR_DATA,
-                       "%s: has %zu bytes and speaks of %" PRIu64 " sequences, %" PRIu64
-                       " examples and %" PRIu64 " tokens, which does not fit together or the "
-                       ".idx with %" PRIu64 " sequences and the .bin with %" PRIu64 " tokens",
+                       "%s: has %zu bytes for %" PRIu64 " sequences, %" PRIu64
+                       " examples and %" PRIu64
+                       " tokens, which do not match each other, or the .idx with %" PRIu64
+                       " sequences and the .bin with %" PRIu64 " tokens",
                        p->map.path, p->map.size, n, p->nexamples, p->ntokens, p->shard.nseq,
                        p->shard.bin.size / p->shard.width);
     p->first = h + PACKED_HEAD;
     p->end = h + end_at;
     p->learn = h + learn_at;
     if (load_u64(p->first) != 0 || load_u64(p->first + 8 * n) != p->nexamples)
-        return packed_bad(p, PACKED_HEAD, "the first examples do not go from 0 to their number", e);
+        return packed_bad(p, PACKED_HEAD,
+                          "the first examples do not run from 0 to the number of examples", e);
     return 0;
 }
 
@@ -92,8 +94,8 @@ static int open_pack(struct packed *p, const char *path, struct err *e)
     if (p->map.size < PACKED_HEAD || memcmp(h, "WEFTPACK", 8) != 0)
         return err_set(e, ERR_DATA, "%s: does not begin as a packed set does (WEFTPACK)", path);
     if (load_u32(h + 8) != PACKED_VERSION)
-        return err_set(e, ERR_DATA, "%s: is of version %u, and %d is known", path, load_u32(h + 8),
-                       PACKED_VERSION);
+        return err_set(e, ERR_DATA, "%s: has version %u, only %d is supported", path,
+                       load_u32(h + 8), PACKED_VERSION);
     p->seq_length = load_u32(h + 12);
     if (!p->seq_length || p->seq_length > INT32_MAX)
         return packed_bad(p, 12, "sequences of no length, or of one that is too large", e);
@@ -188,7 +190,7 @@ static int check_digest(const struct packed *p, struct err *e)
     int code = map_check(&p->map, e);
     return code || is_digest(p->map.data + 56, got)
                ? code
-               : err_set(e, ERR_INTEGRITY, "%s: its XXH3-128 is %s, which is not what it says",
+               : err_set(e, ERR_INTEGRITY, "%s: its XXH3-128 is %s, but its header says otherwise",
                          p->map.path, got);
 }
 

@@ -69,7 +69,7 @@ static int add_bits(struct packed_writer *w, const unsigned char *learn, uint32_
 int packed_writer_add(struct packed_writer *w, const void *packed, const unsigned char *learn,
                       uint32_t n, struct err *e)
 {
-    BUG_ON(!n || n > w->seq_length - w->length, "%u tokens behind %u of %u", n, w->length,
+    BUG_ON(!n || n > w->seq_length - w->length, "%u tokens after %u of %u", n, w->length,
            w->seq_length);
     w->length += n;
     w->nexamples++;

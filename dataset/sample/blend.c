@@ -51,7 +51,7 @@ static int check_weight(const char *who, const char *word, double w, const char 
     if (w > 0 && isfinite(w))
         return 0;
     err_set(e, ERR_USAGE, "%s: the weight %s of %s is not above 0", who, word, prefix);
-    return err_hint(e, "leave out what is not to be taken");
+    return err_hint(e, "omit datasets that are not to be used");
 }
 
 int blend_list_words(const char *who, const char *const *word, size_t n, struct blend_list *ret,
@@ -69,7 +69,7 @@ int blend_list_words(const char *who, const char *const *word, size_t n, struct 
                        who, numbers, n / 2);
     size_t step = numbers ? 2 : 1, sources = n / step;
     if (sources > BLEND_MAX)
-        return err_set(e, ERR_USAGE, "%s: %zu data sets, at most %d can be blended", who, sources,
+        return err_set(e, ERR_USAGE, "%s: %zu datasets, at most %d can be blended", who, sources,
                        BLEND_MAX);
     ret->prefix = mem_new(sources, sizeof(*ret->prefix));
     ret->weight = numbers ? mem_new(sources, sizeof(*ret->weight)) : NULL;
@@ -116,11 +116,11 @@ int blend_list_file(const char *path, struct blend_list *ret, struct err *e)
     *ret = (struct blend_list){0};
     int code = file_read(path, LIST_MAX, &b, e);
     if (!code && memchr(b.data, '\0', b.len))
-        code = err_set(e, ERR_DATA, "%s: holds a NUL byte: no list of data sets", path);
+        code = err_set(e, ERR_DATA, "%s: contains a NUL byte: not a list of datasets", path);
     if (!code)
         code = list_text(path, buf_str(&b), ret, e);
     if (!code && !ret->n)
-        code = err_set(e, ERR_USAGE, "%s: names no data set", path);
+        code = err_set(e, ERR_USAGE, "%s: names no dataset", path);
     buf_finish(&b);
     return code;
 }
@@ -166,7 +166,7 @@ static int check_parts(const char *path, const struct json *root, struct err *e)
         for (int p = 0; p < PARTS; p++)
             known |= !strcmp(root->child[i].key, part_name((enum part)p));
         if (!known)
-            return err_set(e, ERR_DATA, "%s: \"%s\" is none of train, valid and test", path,
+            return err_set(e, ERR_DATA, "%s: \"%s\" is not train, valid or test", path,
                            root->child[i].key);
     }
     return 0;
@@ -193,7 +193,7 @@ int blend_list_parts(const char *path, struct blend_list ret[PARTS], struct err 
         named += ret[p].n;
     }
     if (!code && !named)
-        code = err_set(e, ERR_DATA, "%s: names no data set under train, valid or test", path);
+        code = err_set(e, ERR_DATA, "%s: names no dataset under train, valid or test", path);
     json_close(doc);
     return code;
 }

@@ -52,17 +52,17 @@ static int check_rules(const struct blend_set_config *c, const struct blend_list
         return 0;
     for (int p = 0; p < PARTS; p++)
         if (c->samples[p] == SAMPLES_ALL)
-            return err_set(e, ERR_USAGE, "--data-rules: only core's know 'every sample once'");
+            return err_set(e, ERR_USAGE, "--data-rules: only core supports 'every sample once'");
     if (c->cache && c->rules != RULES_DEEPSPEED)
         return err_set(e, ERR_USAGE,
                        "--data-rules v1 and v2 keep maps next to the data, not in a "
                        "--data-cache-path");
     if (l->weight && c->rules == RULES_V1)
-        return err_set(e, ERR_USAGE, "--data-rules v1 know one data set without a weight");
+        return err_set(e, ERR_USAGE, "--data-rules v1 supports one dataset without a weight");
     if (l->n > 1 && !l->weight)
-        return err_set(e, ERR_USAGE, "--data-rules: only core's blend data sets without weights");
+        return err_set(e, ERR_USAGE, "--data-rules: only core blends datasets without weights");
     if (l->n > MOST)
-        return err_set(e, ERR_USAGE, "--data-rules: %zu data sets, before core at most %d", l->n,
+        return err_set(e, ERR_USAGE, "--data-rules: %zu datasets, at most %d before core", l->n,
                        MOST);
     return 0;
 }
@@ -221,12 +221,13 @@ static int check_files(struct blend_set_share *p, struct err *e)
     for (uint64_t k = 0; k < p->count; k++) {
         int d = set_at(p, k);
         if (d < 0 || (size_t)d >= p->n)
-            return err_set(e, ERR_DATA, "%s: names data set %d of %zu at place %" PRIu64,
-                           p->path[0], d, p->n, k);
+            return err_set(e, ERR_DATA, "%s: names dataset %d of %zu at place %" PRIu64, p->path[0],
+                           d, p->n, k);
         if (p->sample[k] != (int64_t)p->taken[d]++)
-            return err_set(e, ERR_DATA,
-                           "%s: does not count the samples of data set %d up at place %" PRIu64,
-                           p->path[1], d, k);
+            return err_set(
+                e, ERR_DATA,
+                "%s: does not number the samples of dataset %d consecutively at place %" PRIu64,
+                p->path[1], d, k);
     }
     return 0;
 }
@@ -488,12 +489,12 @@ static int need_more(const struct blend_set *m, enum part p, struct err *e)
         if (!strcmp(m->source[i].shard.prefix, m->empty[p]))
             s = &m->source[i].shard;
     err_set(e, ERR_USAGE,
-            "%s: the %s share comes out empty: --split %s leaves it none of %" PRIu64 " documents",
+            "%s: the %s share is empty: --split %s leaves it none of %" PRIu64 " documents",
             m->empty[p], part_name(p), m->split ? m->split : "", s ? s->nseq : 0);
     if (m->split && s && !split_parse(m->split, &split, NULL) &&
         split_suggest(&split, s->nseq, other))
         return err_hint(e, "--split %s works here", other);
-    return err_hint(e, "these are too few documents to share out: --split 100,0,0");
+    return err_hint(e, "there are too few documents to split: --split 100,0,0");
 }
 
 int blend_set_need(const struct blend_set *m, enum part p, struct err *e)
@@ -502,7 +503,7 @@ int blend_set_need(const struct blend_set *m, enum part p, struct err *e)
         return 0;
     if (m->empty[p])
         return need_more(m, p, e);
-    err_set(e, ERR_USAGE, "%s: the split has no %s share, or no samples were asked of it",
+    err_set(e, ERR_USAGE, "%s: the split has no %s share, or no samples of it were requested",
             m->nsource ? m->source[0].shard.prefix : "the data", part_name(p));
     return err_hint(e, "choose another --split, or do not evaluate on it");
 }

@@ -37,7 +37,7 @@ struct stretch {
 static int bad_maps(const struct gpt *g, uint64_t k, struct err *e)
 {
     return err_set(e, ERR_DATA,
-                   "%s: the index maps of the %s share do not fit the .idx at sample %" PRIu64,
+                   "%s: the index maps of the %s share do not match the .idx at sample %" PRIu64,
                    g->shard->prefix, part_name(g->spec.part), k);
 }
 

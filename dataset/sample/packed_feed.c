@@ -171,8 +171,8 @@ int packed_need(const struct packed_data *d, enum part p, struct err *e)
     struct split split;
     char other[16];
     err_set(e, ERR_USAGE,
-            "%s: the %s share comes out empty: the split leaves it none of %" PRIu64
-            " sequences, or no samples were asked of it",
+            "%s: the %s share is empty: the split leaves it none of %" PRIu64
+            " sequences, or no samples of it were requested",
             part->set->map.path ? part->set->shard.prefix : "the data", part_name(p),
             part->set->shard.nseq);
     if (d->split && !split_parse(d->split, &split, NULL) && split.share[p] > 0 &&

@@ -11,7 +11,7 @@
 
 enum data_rules {
     RULES_CORE,     /* Megatron core from 0.11 on */
-    RULES_V1,       /* v1.0, v1.1.5: one data set; all epochs are shuffled together */
+    RULES_V1,       /* v1.0, v1.1.5: one dataset; all epochs are shuffled together */
     RULES_V2,       /* v2.0 to 23.04 */
     RULES_DEEPSPEED /* Megatron-DeepSpeed: v2's, caches under digests */
 };

@@ -144,7 +144,7 @@ static int commit_complete(const struct places *p, struct err *e)
                 code = errno;
         if (fd < 0 || code)
             code = err_sys(e, fd < 0 ? errno : code,
-                           "%s: holds a shard whose writer was stopped before its files had "
+                           "%s: contains a shard whose writer was killed before its files had "
                            "their names, and they cannot be moved",
                            p->folder);
         else if (file_is_still(fd, idx))

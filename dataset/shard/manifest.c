@@ -125,7 +125,7 @@ struct reader {
 static void fail(struct reader *r, const char *key, const char *want)
 {
     if (!r->code)
-        r->code = err_set(r->e, ERR_DATA, "%s: \"%s\" is missing or no %s", r->path, key, want);
+        r->code = err_set(r->e, ERR_DATA, "%s: \"%s\" is missing or not %s", r->path, key, want);
 }
 
 static const struct json *manifest_need(struct reader *r, const struct json *o, const char *key,
@@ -140,15 +140,15 @@ static const struct json *manifest_need(struct reader *r, const struct json *o, 
 
 static uint64_t get_count(struct reader *r, const struct json *o, const char *key)
 {
-    const struct json *v = manifest_need(r, o, key, JSON_INT, "whole number");
+    const struct json *v = manifest_need(r, o, key, JSON_INT, "an integer");
     if (v && v->integer < 0)
-        fail(r, key, "count");
+        fail(r, key, "a count");
     return v && v->integer > 0 ? (uint64_t)v->integer : 0;
 }
 
 static int64_t get_integer(struct reader *r, const struct json *o, const char *key)
 {
-    const struct json *v = manifest_need(r, o, key, JSON_INT, "whole number");
+    const struct json *v = manifest_need(r, o, key, JSON_INT, "an integer");
     return v ? v->integer : 0;
 }
 
@@ -168,7 +168,7 @@ static void get_hex(struct reader *r, const struct json *o, const char *key, cha
 {
     const char *s = get_text(r, o, key);
     if (s && strlen(s) != size - 1)
-        fail(r, key, "digest of the right length");
+        fail(r, key, "a digest of the right length");
     else if (s)
         memcpy(ret, s, size);
 }
@@ -181,13 +181,13 @@ static void get_dtype(struct reader *r, const struct json *o)
             !strcmp(name, shard_dtype_name((enum shard_dtype)t)))
             r->m->dtype = (enum shard_dtype)t;
     if (!r->m->dtype)
-        fail(r, "dtype", "token type");
+        fail(r, "dtype", "a token type");
 }
 
 static void get_tokenizer(struct reader *r, const struct json *root)
 {
     struct manifest *m = r->m;
-    const struct json *o = manifest_need(r, root, "tokenizer", JSON_OBJECT, "table");
+    const struct json *o = manifest_need(r, root, "tokenizer", JSON_OBJECT, "an object");
     m->tokenizer_type = get_text(r, o, "type");
     m->tokenizer_path = get_text(r, o, "path");
     get_hex(r, o, "sha256", m->digest, sizeof(m->digest));
@@ -199,10 +199,10 @@ static void get_tokenizer(struct reader *r, const struct json *root)
 static void get_files(struct reader *r, const struct json *root)
 {
     struct manifest *m = r->m;
-    const struct json *o = manifest_need(r, root, "bin", JSON_OBJECT, "table");
+    const struct json *o = manifest_need(r, root, "bin", JSON_OBJECT, "an object");
     m->bin_bytes = get_count(r, o, "bytes");
     get_hex(r, o, "xxh3_128", m->bin_xxh, sizeof(m->bin_xxh));
-    o = manifest_need(r, root, "idx", JSON_OBJECT, "table");
+    o = manifest_need(r, root, "idx", JSON_OBJECT, "an object");
     m->idx_bytes = get_count(r, o, "bytes");
     get_hex(r, o, "xxh3_128", m->idx_xxh, sizeof(m->idx_xxh));
 }
@@ -210,7 +210,7 @@ static void get_files(struct reader *r, const struct json *root)
 static void get_provenance(struct reader *r, const struct json *root)
 {
     struct manifest *m = r->m;
-    const struct json *o = manifest_need(r, root, "inputs", JSON_ARRAY, "list");
+    const struct json *o = manifest_need(r, root, "inputs", JSON_ARRAY, "an array");
     size_t n = o ? o->length : 0;
     struct manifest_input *in = arena_take(&m->arena, n, sizeof(*in));
     for (size_t i = 0; i < n; i++) {
@@ -222,13 +222,13 @@ static void get_provenance(struct reader *r, const struct json *root)
     }
     m->inputs = in;
     m->ninputs = n;
-    o = manifest_need(r, root, "options", JSON_OBJECT, "table");
+    o = manifest_need(r, root, "options", JSON_OBJECT, "an object");
     n = o ? o->length : 0;
     struct manifest_option *op = arena_take(&m->arena, n, sizeof(*op));
     for (size_t i = 0; i < n; i++) {
         op[i].name = arena_strdup(&m->arena, o->child[i].key);
         if (strlen(op[i].name) != o->child[i].key_length)
-            fail(r, "options", "table of texts without NUL");
+            fail(r, "options", "an object of texts without NUL");
         op[i].value = get_text(r, o, o->child[i].key);
     }
     m->options = op;
@@ -241,7 +241,7 @@ static void get_all(struct reader *r, const struct json *root)
     const struct json *format = json_get(root, "weft_manifest");
     if (!format || format->kind != JSON_INT || format->integer != FORMAT) {
         r->code =
-            err_set(r->e, ERR_DATA, "%s: \"weft_manifest\" is not %d: no manifest that is known",
+            err_set(r->e, ERR_DATA, "%s: \"weft_manifest\" is not %d: unknown manifest version",
                     r->path, FORMAT);
         return;
     }
@@ -260,7 +260,7 @@ static void get_all(struct reader *r, const struct json *root)
         m->piece = get_count(r, root, "piece");
         m->pieces = get_count(r, root, "pieces");
         if (m->piece >= m->pieces)
-            fail(r, "piece", "number below \"pieces\"");
+            fail(r, "piece", "a number below \"pieces\"");
     }
     get_files(r, root);
     get_provenance(r, root);
@@ -307,7 +307,7 @@ int manifest_fits_shard(const struct manifest *m, const struct shard *s, struct 
         m->documents == s->ndocs && m->sequences == s->nseq && m->dtype == s->dtype)
         return 0;
     err_set(e, ERR_DATA,
-            "%s.manifest.json: speaks of %" PRIu64 " documents in %" PRIu64
+            "%s.manifest.json: describes %" PRIu64 " documents in %" PRIu64
             " sequences as %s, but its .idx has %" PRIu64 " in %" PRIu64 " as %s",
             s->prefix, m->documents, m->sequences, shard_dtype_name(m->dtype), s->ndocs, s->nseq,
             shard_dtype_name(s->dtype));
@@ -445,7 +445,7 @@ int manifest_compare(const struct manifest *m, const char *prefix, const char *w
                        "%s was tokenized with %s of %" PRId64 " tokens, but %s has %s of %" PRId64,
                        prefix, ours, m->vocab_size, who, theirs, vocab_size);
     if (code)
-        err_hint(e, "data that goes together needs one tokenizer: tokenize one of them again");
+        err_hint(e, "data used together needs one tokenizer: tokenize one of them again");
     free(ours);
     free(theirs);
     return code;

@@ -83,7 +83,7 @@ static int read_at(const struct shard *s, int fd, uint64_t at, void *ret, size_t
     if (got < 0)
         return err_sys(e, errno, "%s: cannot read", s->idx.path);
     if ((size_t)got < n)
-        return err_set(e, ERR_IO, "%s: became shorter than the %zu bytes it had when it was opened",
+        return err_set(e, ERR_IO, "%s: shrank below the %zu bytes that it had when it was opened",
                        s->idx.path, s->idx.size);
     return 0;
 }
@@ -94,16 +94,16 @@ static int check_magic(const struct shard *s, const unsigned char *d, struct err
     if (s->idx.size >= 8 && !memcmp(d, "TNTIDX\0\0", 8))
         return err_set(e, ERR_DATA,
                        "%s: is of the old TNTIDX kind (lazy, cached); '" WEFT_PREFIX
-                       "prep import' turns it into a data set",
+                       "prep import' turns it into a dataset",
                        name);
     if (s->idx.size < 9 || memcmp(d, "MMIDIDX\0\0", 9) != 0)
-        return err_set(e, ERR_DATA, "%s: does not begin with MMIDIDX at byte 0: no token index",
+        return err_set(e, ERR_DATA, "%s: does not begin with MMIDIDX at byte 0: not a token index",
                        name);
     if (s->idx.size < SHARD_HEADER)
         return err_set(e, ERR_DATA, "%s: has %zu bytes, its header alone needs %d", name,
                        s->idx.size, SHARD_HEADER);
     if (load_u64(d + AT_VERSION) != 1)
-        return err_set(e, ERR_DATA, "%s: version %" PRIu64 " at byte %d, only 1 is known", name,
+        return err_set(e, ERR_DATA, "%s: version %" PRIu64 " at byte %d, only 1 is supported", name,
                        load_u64(d + AT_VERSION), AT_VERSION);
     return 0;
 }
@@ -128,8 +128,8 @@ static int check_sizes(struct shard *s, const unsigned char *d, struct err *e)
                        " sequences and %" PRIu64 " document entries need",
                        name, s->idx.size, nseq, entries);
     if (nseq > INT32_MAX)
-        return err_set(e, ERR_DATA, "%s: %" PRIu64 " sequences, at most 2147483647 are read", name,
-                       nseq);
+        return err_set(e, ERR_DATA, "%s: %" PRIu64 " sequences, at most 2147483647 are supported",
+                       name, nseq);
     s->nseq = nseq;
     s->ndocs = entries - 1;
     return 0;
@@ -257,7 +257,7 @@ static int check_bin_size(const struct shard *s, struct err *e)
                            "Megatron-LM 23.06) did not count the end-of-document tokens of "
                            "--append-eod; '" WEFT_PREFIX "prep verify --repair' repairs it");
     return err_hint(e, "the two files do not belong together, or one was truncated; '" WEFT_PREFIX
-                       "prep verify' tells more");
+                       "prep verify' reports more");
 }
 
 static int open_bin(struct shard *s, const char *prefix, struct err *e)
@@ -411,7 +411,7 @@ int shard_begins(const struct shard *s, uint64_t i, int64_t *ret, struct err *e)
     if (code)
         return code;
     if (is.device != s->idx.device || is.number != s->idx.number || is.size != s->idx.size)
-        code = err_set(e, ERR_IO, "%s: is not the file any more that was opened", s->idx.path);
+        code = err_set(e, ERR_IO, "%s: was replaced while it was open", s->idx.path);
     else
         code = read_at(s, fd, offsets_at(s) + 8 * i, b, 8, e);
     *ret = code ? 0 : load_i64(b);
@@ -436,7 +436,7 @@ int shard_sequence(const struct shard *s, uint64_t i, struct shard_view *ret, st
         (uint64_t)at % s->width)
         return err_set(e, ERR_DATA,
                        "%s: sequence %" PRIu64 " has %" PRId32 " tokens at byte %" PRId64
-                       ", which do not lie in the %zu bytes of %s",
+                       ", outside of the %zu bytes of %s",
                        s->idx.path, i, n, at, s->bin.size, s->bin.path);
     *ret = (struct shard_view){s->bin.data + at, (uint32_t)n};
     return map_check(&s->idx, e);
@@ -506,7 +506,7 @@ int shard_read(const struct shard *s, uint64_t i, uint64_t from, uint64_t n, int
     if (from > v.n || n > v.n - from)
         return err_set(e, ERR_DATA,
                        "%s: sequence %" PRIu64 " has %" PRIu32 " tokens, not %" PRIu64
-                       " behind token %" PRIu64,
+                       " after token %" PRIu64,
                        s->idx.path, i, v.n, n, from);
     const unsigned char *p = v.data + from * s->width;
     bool good = ids_widen(s->dtype, p, n, limit, ret);

@@ -26,7 +26,7 @@ int foreign_ids(const struct foreign *f, uint64_t from, uint64_t n, int64_t limi
                 struct err *e)
 {
     uint64_t top = 0;
-    BUG_ON(from > f->ntokens || n > f->ntokens - from, "tokens behind the end");
+    BUG_ON(from > f->ntokens || n > f->ntokens - from, "tokens after the end");
     for (uint64_t i = 0; i < n; i++) {
         int64_t id = id_at(f, from + i);
         top = (uint64_t)id > top ? (uint64_t)id : top;

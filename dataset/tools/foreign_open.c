@@ -18,7 +18,7 @@ static bool foreign_open_ends_in(const char *s, const char *end)
 
 static int boundary_missing(const struct foreign *f, struct err *e)
 {
-    err_set(e, ERR_USAGE, "%s: nothing in it says where documents end", f->path);
+    err_set(e, ERR_USAGE, "%s: does not say where documents end", f->path);
     return err_hint(e, "--boundary ID cuts it at an id, --boundary none makes it one document");
 }
 
@@ -67,13 +67,14 @@ static int open_llmc(struct foreign *f, const struct foreign_options *ask, struc
     uint32_t magic = load_u32(m->data), version = load_u32(m->data + 4);
     int32_t count = load_i32(m->data + 8);
     if (magic == LLMC_EVAL)
-        return err_set(e, ERR_DATA,
-                       "%s: holds questions with choices to evaluate llm.c's models, no text",
-                       f->path);
+        return err_set(
+            e, ERR_DATA,
+            "%s: contains multiple-choice questions to evaluate llm.c's models, not text", f->path);
     bool llama = magic == LLMC_LLAMA3;
     if (version != (llama ? 7 : 1))
-        return err_set(e, ERR_DATA, "%s: version %" PRIu32 " at byte 4, only %d is known with %s",
-                       f->path, version, llama ? 7 : 1, llama ? "20240801" : "20240520");
+        return err_set(e, ERR_DATA,
+                       "%s: version %" PRIu32 " at byte 4, only %d is supported with %s", f->path,
+                       version, llama ? 7 : 1, llama ? "20240801" : "20240520");
     int code = set_tokens(f, llama ? NPY_U4 : NPY_U2, LLMC_HEADER, e);
     if (!code && (count < 0 || (uint64_t)count != f->ntokens))
         code = err_set(e, ERR_DATA,
@@ -120,8 +121,8 @@ static int open_ends(struct foreign *f, uint64_t *ret_last, struct err *e)
     if (file_exists(name)) {
         code = map_open(&f->index, name, e);
         if (!code && f->index.size % 8)
-            code = err_set(e, ERR_DATA, "%s: has %zu bytes, no whole number of 8-byte ends", name,
-                           f->index.size);
+            code = err_set(e, ERR_DATA, "%s: has %zu bytes, not a whole number of 8-byte ends",
+                           name, f->index.size);
         if (!code) {
             f->end = f->index.data;
             f->nend = f->index.size / 8;
@@ -146,7 +147,7 @@ static int check_loss(const struct foreign *f, const struct foreign_options *ask
         for (uint64_t i = 0; !code && i < m.size; i++)
             if (m.data[i] != 1) {
                 code = err_set(e, ERR_USAGE,
-                               "%s: masks token %" PRIu64 ", and a data set of text has no masks",
+                               "%s: masks token %" PRIu64 ", but a dataset of text has no masks",
                                name, i);
                 err_hint(e, "--ignore-loss imports all tokens as text to learn");
             }
@@ -173,7 +174,7 @@ static int token_width(const struct foreign *f, const struct foreign_options *as
     if (m->width || last)
         return err_set(e, ERR_DATA, "%s: its metadata says tokens of %" PRIu64 " bytes, not 2 or 4",
                        f->path, width);
-    err_set(e, ERR_USAGE, "%s: no metadata says how wide its tokens are", f->path);
+    err_set(e, ERR_USAGE, "%s: the width of its tokens is unknown", f->path);
     return err_hint(e, "--dtype u16 or u32");
 }
 
@@ -216,14 +217,14 @@ static int open_npy(struct foreign *f, const struct foreign_options *ask, struct
     f->token = f->npy.data;
     f->ntokens = f->npy.count;
     if (ask->dtype >= 0 && (enum npy_dtype)ask->dtype != f->dtype)
-        return err_set(e, ERR_USAGE, "%s: is an array of another type than --dtype says", f->path);
+        return err_set(e, ERR_USAGE, "%s: is an array of another type than --dtype", f->path);
     return set_boundary(f, ask, FOREIGN_UNSET, FOREIGN_END, e);
 }
 
 static int open_raw(struct foreign *f, const struct foreign_options *ask, struct err *e)
 {
     if (ask->dtype < 0) {
-        err_set(e, ERR_USAGE, "%s: bare tokens do not say how wide they are", f->path);
+        err_set(e, ERR_USAGE, "%s: the width of raw tokens is unknown", f->path);
         return err_hint(e, "--dtype u16, for instance");
     }
     int code = set_tokens(f, (enum npy_dtype)ask->dtype, 0, e);
@@ -285,8 +286,8 @@ static int tnt_head(const struct map *m, struct err *e)
     if (m->size < TNT_FAIRSEQ || memcmp(m->data, "TNTIDX\0\0", 8) != 0)
         return err_set(e, ERR_DATA, "%s: does not begin with TNTIDX and its header", m->path);
     if (load_u64(m->data + 8) != 1)
-        return err_set(e, ERR_DATA, "%s: version %" PRIu64 " at byte 8, only 1 is known", m->path,
-                       load_u64(m->data + 8));
+        return err_set(e, ERR_DATA, "%s: version %" PRIu64 " at byte 8, only 1 is supported",
+                       m->path, load_u64(m->data + 8));
     return 0;
 }
 
@@ -404,7 +405,7 @@ static int foreign_open_open_file(struct foreign *f, const struct foreign_option
         break;
     }
     err_set(e, ERR_DATA, "%s: is not a recognised token file", f->path);
-    return err_hint(e, "--input-format raw --dtype u16 takes bare tokens");
+    return err_hint(e, "--input-format raw --dtype u16 reads raw tokens");
 }
 
 int foreign_open(struct foreign *f, const char *path, const struct foreign_options *ask,
@@ -417,7 +418,7 @@ int foreign_open(struct foreign *f, const char *path, const struct foreign_optio
     bool shard = false;
     int code = prefix ? is_shard(prefix, &shard, e) : 0;
     if (!code && shard)
-        code = err_set(e, ERR_USAGE, "%s: is a data set already: it has an .idx", path);
+        code = err_set(e, ERR_USAGE, "%s: is already a dataset: it has an .idx", path);
     else if (!code && prefix) {
         f->format = FOREIGN_TNTIDX;
         code = open_tntidx(f, prefix, e);

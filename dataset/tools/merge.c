@@ -302,7 +302,7 @@ static int fits(struct merge *m, size_t i, const struct shard *s, struct err *e)
     if (m->nseq > INT32_MAX)
         return err_set(e, ERR_USAGE,
                        "%s: with it there are %" PRIu64
-                       " sequences, and an .idx holds 2147483647: merge fewer shards",
+                       " sequences, and an .idx can have at most 2147483647: merge fewer shards",
                        s->idx.path, m->nseq);
     if (!checked_add(m->bin_bytes, s->bin.size, &m->bin_bytes))
         return err_set(e, ERR_DATA, "%s: all shards together have more than 2^64 bytes",

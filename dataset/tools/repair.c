@@ -75,7 +75,7 @@ static int read_header(struct broken *b, struct err *e)
                              d[17]);
     if (b->nseq > INT32_MAX || b->idx.size - SHARD_HEADER < 4 * b->nseq)
         return beyond_repair(
-            e, "%s: has %zu bytes, which do not hold the lengths of its %" PRIu64 " sequences",
+            e, "%s: has %zu bytes, too few for the lengths of its %" PRIu64 " sequences",
             b->idx.path, b->idx.size, b->nseq);
     b->length = d + SHARD_HEADER;
     for (uint64_t i = 0; i < b->nseq; i++) {
@@ -257,11 +257,10 @@ static int judge_bin(const struct broken *b, int64_t eod, struct repair *r, stru
         return 0;
     }
     if (exact)
-        return beyond_repair(
-            e,
-            "%s: has one token for each document more than %s counts, but these do "
-            "not all stand at the ends of documents",
-            b->bin.path, b->idx.path);
+        return beyond_repair(e,
+                             "%s: has one token per document more than %s counts, but these are "
+                             "not all at the ends of documents",
+                             b->bin.path, b->idx.path);
     return beyond_repair(
         e, "%s: has %zu bytes, but %s counts %" PRIu64 " (repair the parts before they are merged)",
         b->bin.path, b->bin.size, b->idx.path, b->tokens * b->width);
@@ -466,10 +465,11 @@ int repair_run(const char *prefix, int64_t eod, struct repair *ret, struct err *
         return code;
     code = repair_judge(&b, eod, ret, e);
     if (!code && ret->damage && packed_exists(prefix))
-        code = err_set(e, ERR_DATA,
-                       "%s: is the .idx of a packed set, whose .pack speaks of the whole one: it "
-                       "cannot be repaired",
-                       b.idx.path);
+        code =
+            err_set(e, ERR_DATA,
+                    "%s: is the .idx of a packed set, whose .pack describes the complete one: it "
+                    "cannot be repaired",
+                    b.idx.path);
     if (!code && ret->damage)
         code = mend(&b, ret, e);
     broken_close(&b);

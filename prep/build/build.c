@@ -64,7 +64,7 @@ static int check_files(const struct build *b, struct err *e)
     r.rlim_cur = want < r.rlim_max ? want : r.rlim_max;
     if (r.rlim_cur >= want && !setrlimit(RLIMIT_NOFILE, &r))
         return 0;
-    err_set(e, ERR_RESOURCE, "%zu data sets need %llu open files, the limit is %llu", b->noutputs,
+    err_set(e, ERR_RESOURCE, "%zu datasets need %llu open files, the limit is %llu", b->noutputs,
             (unsigned long long)want, (unsigned long long)r.rlim_max);
     return err_hint(e, "raise it with 'ulimit -n %llu', or lower --partitions",
                     (unsigned long long)want);
@@ -92,7 +92,7 @@ static int make_plan(struct build *b, struct err *e)
     if (code)
         return code;
     if (b->plan.vocab_size <= 0) {
-        err_set(e, ERR_USAGE, "%s: has ids, and nothing says how large their vocabulary is",
+        err_set(e, ERR_USAGE, "%s: has ids of a vocabulary of unknown size",
                 source_name(&b->source, 0));
         return err_hint(e, "name the tokenizer, or give --vocab-size N");
     }
@@ -336,7 +336,7 @@ static int check_empty(const struct build *b, struct err *e)
         err_set(e, ERR_DATA, "%s: has no documents", source_name(&b->source, 0));
     if (!c->bad && !c->filtered && b->source.ninputs > 1)
         err_set(e, ERR_DATA, "no documents in the %zu inputs", b->source.ninputs);
-    return err_hint(e, "--allow-empty writes a data set without documents");
+    return err_hint(e, "--allow-empty writes a dataset without documents");
 }
 
 static int build_write_all(struct build *b, struct err *e)

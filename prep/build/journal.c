@@ -166,7 +166,7 @@ static int need_list(const struct json *root, const char *path, const char *key,
     *ret = json_get(root, key);
     if (*ret && (*ret)->kind == JSON_ARRAY)
         return 0;
-    return err_set(e, ERR_DATA, "%s: \"%s\" is missing or no list", path, key);
+    return err_set(e, ERR_DATA, "%s: \"%s\" is missing or not an array", path, key);
 }
 
 static int read_pieces(const struct json *root, const char *path, struct build_journal *j,

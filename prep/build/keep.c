@@ -224,10 +224,10 @@ static int same_journal(struct build *b, const struct build_journal *j, struct e
             code = err_set(e, ERR_USAGE, "%s: %s has been changed since", who,
                            b->source.input[i].path);
     if (!code && j->finished && b->q->shard_size && j->npieces != b->q->nkeys)
-        code = err_set(e, ERR_USAGE, "%s: had pieces of %zu data sets, this command has %zu", who,
+        code = err_set(e, ERR_USAGE, "%s: had pieces of %zu datasets, this command has %zu", who,
                        j->npieces, b->q->nkeys);
     if (!code && j->nshards != b->nstreams)
-        code = err_set(e, ERR_USAGE, "%s: had %zu data sets, this command has %zu", who, j->nshards,
+        code = err_set(e, ERR_USAGE, "%s: had %zu datasets, this command has %zu", who, j->nshards,
                        b->nstreams);
     free(who);
     return code ? err_hint(e, "--overwrite discards its files and starts over") : 0;

@@ -69,7 +69,7 @@ static int take_bad(struct build *b, const struct item *it, struct err *e)
             return err_hint(e, like_text(b, it, bad)
                                    ? "if this is plain text, --input-format text takes each line "
                                      "as a document"
-                                   : "--on-bad-record skip leaves such records out, quarantine "
+                                   : "--on-bad-record skip drops such records, quarantine "
                                      "also keeps them in a file");
         }
         b->counts.bad++;

@@ -61,7 +61,7 @@ int encoder_take_ids(const struct encode_plan *p, const int64_t *from, size_t n,
     int32_t *id = tok_ids_reserve(ret, n);
     for (size_t i = 0; i < n; i++) {
         if (from[i] == INT64_MIN) /* a null in a Parquet list */
-            return err_set(e, ERR_DATA, "there is no id at place %llu",
+            return err_set(e, ERR_DATA, "there is a null instead of an id at place %llu",
                            (unsigned long long)(place + i));
         if (from[i] < 0 || from[i] >= p->vocab_size)
             return err_set(e, ERR_DATA, "id %lld at place %llu is outside the vocabulary of %lld",

@@ -123,7 +123,7 @@ static int begin_rows(struct source *s, struct err *e)
         return refuse_table(source_name(s, s->at), e);
     if (!strcmp(path, "-"))
         return err_set(e, ERR_USAGE,
-                       "standard input: a Parquet file is read from its end, it must be named");
+                       "standard input: a Parquet file is read from its end, so name the file");
     s->table = true;
     return rows_open(&s->rows, path, &s->plan, e);
 }

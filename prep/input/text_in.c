@@ -34,7 +34,7 @@ bool text_next(const struct text_form *f, const char **p, const char *end, size_
 int text_check(const char *p, size_t n, struct err *e)
 {
     size_t good = n ? utf8_good(p, n) : 0;
-    return good == n ? 0 : err_set(e, ERR_DATA, "byte %zu: not UTF-8", good);
+    return good == n ? 0 : err_set(e, ERR_DATA, "byte %zu: invalid UTF-8", good);
 }
 
 /* Appends the end of the line if the document keeps it. */
@@ -65,7 +65,7 @@ int text_long(const struct text_form *f, struct lines *l, struct buf *b, struct 
         if (!judged && all.len)
             good = utf8_good(all.data, all.len);
         if (!judged && good < n) /* a character cut by the end of the piece is held */
-            judged = err_set(e, ERR_DATA, "byte %" PRIu64 ": not UTF-8", to->size + good);
+            judged = err_set(e, ERR_DATA, "byte %" PRIu64 ": invalid UTF-8", to->size + good);
         if (!judged)
             code = spill_add(to, all.data, n, e);
         memmove(all.data, all.data + n, all.len - n);

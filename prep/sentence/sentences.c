@@ -64,7 +64,7 @@ static int no_language(const char *name, struct err *e)
     struct buf b = {0};
     for (const struct sentence_language *l = sentence_languages; l->name; l++)
         buf_addf(&b, "%s%s (%s)", b.len ? ", " : "", l->name, l->code);
-    err_set(e, ERR_USAGE, "--lang: no rules for '%.40s'; there are %s", name, buf_str(&b));
+    err_set(e, ERR_USAGE, "--lang: no rules for '%.40s'; the languages are %s", name, buf_str(&b));
     buf_finish(&b);
     return ERR_USAGE;
 }

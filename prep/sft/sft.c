@@ -72,8 +72,7 @@ static int make_plan(struct sft *s, struct err *e)
     if (!code && q->answer)
         code = chat_marks_init(&s->marks, q->bare, q->answer, q->question, e);
     if (!code && q->append_eod && !text)
-        code = err_set(e, ERR_USAGE, "the template %s says itself what ends a conversation",
-                       q->template);
+        code = err_set(e, ERR_USAGE, "the template %s already ends conversations", q->template);
     if (!code && q->append_eod && info->eod < 0)
         code = err_set(e, ERR_USAGE, "%s has no end of document to append",
                        info->path ? info->path : info->type_name);
@@ -382,7 +381,7 @@ static int take_bad(struct sft *s, const struct item *it, struct err *e)
         place.hint[0] = 0;
         if (s->q->on_bad == BAD_FAIL) {
             *e = place;
-            err_hint(e, "--on-bad-record skip leaves such records out, quarantine also keeps them "
+            err_hint(e, "--on-bad-record skip drops such records, quarantine also keeps them "
                         "in a file");
             return ERR_DATA;
         }

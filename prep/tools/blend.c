@@ -119,15 +119,14 @@ static void tell_absent(const struct blend_request *q, const struct blend_set *m
                         struct buf *b)
 {
     if (m->empty[part]) {
-        buf_addf(b, "the %s share of the split comes out empty in %s", part_name(part),
-                 m->empty[part]);
+        buf_addf(b, "the %s share of the split is empty in %s", part_name(part), m->empty[part]);
         say(q, true, b);
     }
     if (m->ready[part] || m->empty[part] || !q->samples[part] || q->samples[part] == SAMPLES_ALL)
         return;
     buf_addf(b, q->split ? "the split has no %s share" : "no data was named for %s",
              part_name(part));
-    buf_addf(b, ": its %" PRIu64 " samples are left out", q->samples[part]);
+    buf_addf(b, ": its %" PRIu64 " samples are skipped", q->samples[part]);
     say(q, true, b);
 }
 
@@ -145,7 +144,7 @@ static void tell_set(const struct blend_request *q, const struct gpt *g, bool ma
     if (many)
         buf_addf(b, "%s: ", g->shard->prefix);
     if (g->found.why[0] && !g->found.reused) {
-        buf_addf(b, "the maps for %s that were there did not fit: %s", part, g->found.why);
+        buf_addf(b, "existing maps for %s are invalid: %s", part, g->found.why);
         say(q, true, b);
         if (many)
             buf_addf(b, "%s: ", g->shard->prefix);
@@ -155,7 +154,7 @@ static void tell_set(const struct blend_request *q, const struct gpt *g, bool ma
              " epochs%s, %" PRIu64 " samples, %s",
              part, g->spec.first, g->spec.end, m->tokens, m->epochs,
              m->separate ? " (the last shuffled by itself)" : "", m->nsample,
-             g->found.reused ? "there already" : "written");
+             g->found.reused ? "reused" : "written");
     say(q, false, b);
     blend_name_files(g, out);
 }
@@ -173,7 +172,7 @@ static void tell_part(const struct blend_request *q, const struct blend_set *m, 
         tell_set(q, p->set[i], m->nsource > 1, &b, out);
     if (m->ready[part] && p->path[0]) {
         buf_addf(&b, "%s: blend of %" PRIu64 " samples, %s", part_name(part), p->count,
-                 p->reused ? "there already" : "written");
+                 p->reused ? "reused" : "written");
         say(q, false, &b);
         buf_addf(out, "%s\n%s\n", p->path[0], p->path[1]);
     }
@@ -231,11 +230,11 @@ static void text_part(const struct blend_set_share *p, struct buf *out)
 {
     uint64_t length = p->set[0]->spec.seq_length;
     buf_addf(out,
-             "%s: %" PRIu64 " samples of %" PRIu64 " tokens, %.4g G tokens, from %zu data set%s\n",
+             "%s: %" PRIu64 " samples of %" PRIu64 " tokens, %.4g G tokens, from %zu dataset%s\n",
              part_name(p->part), p->count, length, (double)(p->count * length) * 1e-9, p->n,
              p->n > 1 ? "s" : "");
-    buf_addf(out, "  %10s %14s %8s %16s %10s  %s\n", "weight", "samples", "share", "tokens there",
-             "epochs", "data set");
+    buf_addf(out, "  %10s %14s %8s %16s %10s  %s\n", "weight", "samples", "share", "available",
+             "epochs", "dataset");
     for (size_t i = 0; i < p->n; i++) {
         struct row r = row_of(p, i);
         buf_addf(out, "  %10.6f %14" PRIu64 " %7.3f%% %16" PRIu64 " %10.4f  %s\n", r.weight,

@@ -189,12 +189,12 @@ static void text_histogram(const struct inspection *x, struct buf *out)
 static void text_manifest(const struct manifest *m, struct buf *out)
 {
     buf_addf(out, "tokenizer   %s, %" PRId64 " ids, sha256 %s\n",
-             m->tokenizer_type && *m->tokenizer_type ? m->tokenizer_type : "not named",
-             m->vocab_size, m->digest[0] ? m->digest : "not known");
+             m->tokenizer_type && *m->tokenizer_type ? m->tokenizer_type : "unknown", m->vocab_size,
+             m->digest[0] ? m->digest : "unknown");
     if (m->eod >= 0 && m->append_eod)
         buf_addf(out, "eod         %" PRId64 " %s, appended\n", m->eod,
                  m->eod_piece ? m->eod_piece : "");
-    buf_addf(out, "inputs      %zu, bad records left out %" PRIu64, m->ninputs, m->bad_records);
+    buf_addf(out, "inputs      %zu, bad records skipped %" PRIu64, m->ninputs, m->bad_records);
     if (m->filtered_records)
         buf_addf(out, ", others for their length %" PRIu64, m->filtered_records);
     buf_adds(out, "\n");

@@ -197,7 +197,7 @@ static void text_sample(const struct view *v, uint64_t k, const char *prefix, ui
         buf_addf(out, ", %" PRIu32 " without loss", masked);
     buf_addc(out, '\n');
     if (b->nstretch > 1) {
-        buf_adds(out, "  seen apart from");
+        buf_adds(out, "  segments from");
         for (uint32_t s = 0; s < b->nstretch; s++)
             buf_addf(out, " %" PRId32, b->start[s]);
         buf_addc(out, '\n');

@@ -38,14 +38,14 @@ for golden in "$SRC"/tests/golden/[0-9]*; do
     same today_text_document.bin data_text_document.bin
     same today_text_document.idx data_text_document.idx
 
-    t "golden $version: index maps are taken as they are, and are made so today"
+    t "golden $version: old index maps are reused, and new ones are equal"
     expect 0 "$PREP" index $maps
-    err_has "there already"
+    err_has "reused"
     for f in *_idx.npy; do same "$f" "$golden/$f"; done
     expect 0 "$PREP" inspect $samples
     same .out samples.json
     expect 0 "$PREP" index $maps --overwrite
-    err_lacks "there already"
+    err_lacks "reused"
     for f in *_idx.npy; do same "$f" "$golden/$f"; done
 
     t "golden $version: a packed set"

@@ -20,7 +20,7 @@ die() {
     esac
 }
 
-t "prep build --overwrite: one data set or the other"
+t "prep build --overwrite: one dataset or the other"
 null="--tokenizer-type NullTokenizer --vocab-size 60"
 head -n 7 d.jsonl >7.jsonl
 head -n 9 d.jsonl >9.jsonl
@@ -28,7 +28,7 @@ expect 0 "$PREP" build --input 7.jsonl $null --json-keys text --output-prefix p
 stands=7 old=0 new=0 step=1
 while
     next=$((16 - stands))
-    rm -rf .p.build # prep_resume.sh goes on
+    rm -rf .p.build # prep_resume.sh resumes
     die $step "$PREP" build --input $next.jsonl $null --overwrite --workers 2 --output-prefix p
 do
     expect 0 "$PREP" inspect p_text_document --check

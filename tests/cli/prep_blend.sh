@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# prep index and prep blend over several data sets; a run of the trainer over a blend.
+# prep index and prep blend over several datasets; a run of the trainer over a blend.
 
 . "$SRC/tests/cli/train_data.sh"
 head -n 20 d.jsonl >e.jsonl
@@ -29,27 +29,27 @@ expect 4 "$PREP" blend --data-path 3 d_text_document e_text_document --num-sampl
 err_has "3.idx"
 err_has "a number is a weight where each prefix has one before it"
 expect 0 "$PREP" blend --data-path d_text_document --num-samples 9 --num-valid-samples 7 --seq-length 32 --split 1
-err_has "the split has no valid share: its 7 samples are left out"
+err_has "the split has no valid share: its 7 samples are skipped"
 echo '{"train": "d_text_document"}' >parts.json
 expect 0 "$PREP" blend --per-split-data-args-path parts.json --num-samples 9 --num-test-samples 8 --seq-length 32
-err_has "no data was named for test: its 8 samples are left out"
+err_has "no data was named for test: its 8 samples are skipped"
 echo '{"train": "d_text_document", "validation": "e_text_document"}' >parts.json
 expect 3 "$PREP" blend --per-split-data-args-path parts.json --num-samples 9 --seq-length 32
-err_has '"validation" is none of train, valid and test'
+err_has '"validation" is not train, valid or test'
 
 t "index: a cache under core's names, and a blend there"
 blend="--data-path d_text_document e_text_document --num-samples 300 --num-valid-samples 4 --seq-length 32
     --split 80,20 --data-cache-path cache"
 expect 0 "$PREP" index $blend
 out_has "BlendedDataset-train-dataset_index.npy"
-[ "$(ls cache | grep -c description.txt)" = 6 ] || _wrong "not two data sets and a blend for each of two parts"
+[ "$(ls cache | grep -c description.txt)" = 6 ] || _wrong "not two datasets and a blend for each of two parts"
 for f in cache/*-description.txt; do
     m=${f#cache/}
     [ "$(md5sum <$f | cut -d' ' -f1)" = "${m%%-*}" ] || _wrong "$f is not named by its digest"
 done
 expect 0 "$PREP" index $blend
 err_has "d_text_document: train: sequences 0 to 48"
-err_has "blend of 300 samples, there already"
+err_has "blend of 300 samples, reused"
 ls -l --time-style=full-iso cache >before
 expect 0 "$PREP" index $blend
 ls -l --time-style=full-iso cache >after
@@ -62,12 +62,12 @@ cp e_text_document.idx f.idx
 expect 0 "$PREP" index --prefix f --num-samples 40 --seq-length 32 --split 1
 err_has "f_train_indexmap_40ns_32sl_1234s_doc_idx.npy: was made from another .idx"
 expect 0 "$PREP" index --prefix f --num-samples 40 --seq-length 32 --split 1
-err_has "there already"
+err_has "reused"
 
 t "lists in files, lists for each part"
 printf '0.5 d_text_document\n0.5 e_text_document\n' >list
 expect 0 "$PREP" blend --data-args-path list --num-samples 10 --seq-length 32 --split 1
-out_has "from 2 data sets"
+out_has "from 2 datasets"
 printf '{"train": ["d_text_document", "e_text_document"], "valid": "f"}' >parts.json
 expect 0 "$PREP" blend --per-split-data-args-path parts.json --num-samples 10 --num-valid-samples 5 --seq-length 32
 out_has "valid: 5 samples of 32 tokens"
@@ -98,7 +98,7 @@ ls olds/*_sample_index.npy > out 2>&1 || _wrong "no blend in the cache"
 expect 0 "$PREP" blend $old --data-rules deepspeed
 out_has "train: 41 samples"
 expect 2 "$PREP" index $old --data-rules v1
-err_has "v1 know one data set"
+err_has "v1 supports one dataset"
 expect 2 "$PREP" index $old --data-rules v2 --data-cache-path olds
 err_has "next to the data"
 expect 2 "$PREP" index --data-path d_text_document e_text_document --num-samples 4 --data-rules v2
@@ -109,7 +109,7 @@ expect 0 "$TRAIN" run $bare --data-path 2 d_text_document 1 e_text_document --da
     --save runs/old
 expect 0 "$TRAIN" eval --load runs/old --data-path d_text_document --eval-iters 2
 
-t "the trainer takes the blend, and goes on with it"
+t "the trainer reads the blend, and resumes with it"
 blend="--data-path 2 d_text_document 1 e_text_document --data-cache-path runs/cache"
 expect 0 "$TRAIN" run $bare $blend --train-iters 8 --save runs/a
 expect 0 "$TRAIN" run $bare $blend --train-iters 8 --save runs/b --exit-interval 3

@@ -88,14 +88,14 @@ for f in crlf cut blank; do
     same g_text_document.idx v_text_document.idx
 done
 
-t "an empty input gives an empty data set"
+t "an empty input gives an empty dataset"
 : >empty.jsonl
 expect 0 build --input empty.jsonl --allow-empty $null --output-prefix e
 check [ "$(hex e_text_document.idx)" = "4d4d4944494458000001000000000000000800000000000000000100000000000000\
 0000000000000000" ]
 check [ ! -s e_text_document.bin ]
 
-t "several keys give a data set each, all finished"
+t "several keys give a dataset each, all finished"
 printf '{"a": "1", "b": "2 3"}\n{"b": "4", "x": 0, "a": ""}\n' >k.jsonl
 expect 0 build --input k.jsonl --json-keys a b $null --append-eod --output-prefix k
 check [ "$(hex k_a_document.bin)" = 010050c4 ]

@@ -13,7 +13,7 @@ err_has "4 documents, 9 tokens"
 expect 0 "$PREP" export $d --tokenizer v.json --keep-eod --json-key x
 out_has '{"x": "one two <|endoftext|>"}'
 
-t "ids, and back to the same data set"
+t "ids, and back to the same dataset"
 expect 0 "$PREP" export $d.bin --ids
 out_has '{"text": [1, 2]}'
 expect 0 sh -c '"$PREP" export --quiet $1 --ids --keep-eod | "$PREP" build --quiet --pretokenized - --vocab-size 4 --output-prefix again' sh $d

@@ -81,7 +81,7 @@ expect 0 build --input long.jsonl $null --max-bytes 4800000 --overwrite --output
 expect 0 "$PREP" inspect l_text_document
 out_has "documents   101"
 
-t "killed, the same command goes on and counts right"
+t "killed, the same command resumes and counts right"
 "$kill_at" 1000000 true
 if [ $? = 3 ]; then
     for n in 20 35 50 data:1 data:2; do

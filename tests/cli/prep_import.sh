@@ -75,7 +75,7 @@ same again.idx c_text_document.idx
 same again.bin c_text_document.bin
 expect 0 "$PREP" verify again --tokenizer v.json
 expect 2 "$PREP" import c_text_document.bin --output-prefix again2
-err_has "a data set already"
+err_has "already a dataset"
 
 t "what it needs"
 expect 2 "$PREP" import --output-prefix x

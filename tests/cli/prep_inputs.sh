@@ -90,12 +90,12 @@ done
 t "text that is not UTF-8"
 printf 'good\n1 \377\n' >u.txt
 expect 3 build --input u.txt --input-format text --tokenizer v.json --output-prefix u
-err_has "u.txt: line 2: byte 2: not UTF-8"
+err_has "u.txt: line 2: byte 2: invalid UTF-8"
 expect 0 build --input u.txt --input-format text --tokenizer v.json --on-bad-record quarantine --output-prefix u
 check [ "$(od -An -tx1 u.bad.jsonl | tr -d ' ')" = 3120ff0a ]
 { yes 'one' | head -n 2000000 | tr '\n' ' '; printf '\377\none\n'; } >u.txt
 expect 3 build --input u.txt --input-format text --tokenizer v.json --output-prefix u
-err_has "u.txt: line 1: byte 8000000: not UTF-8"
+err_has "u.txt: line 1: byte 8000000: invalid UTF-8"
 
 t "Parquet is told by its first bytes, nulls are bad records, columns may lie in structs"
 cp "$SRC/tests/fuzz/corpus/parquet/snappy-dictionary" p.bin
@@ -109,12 +109,12 @@ err_has 'p.bin: row 2: the value of "text" is not a string'
 expect 3 build --input p.bin --json-keys words --tokenizer bytes/tokenizer.json --output-prefix p
 err_has 'p.bin: has no column "words"; it has text, n, m'
 expect 3 build --input lines.jsonl --input-format parquet $null --output-prefix p
-err_has "lines.jsonl: is no Parquet file"
+err_has "lines.jsonl: is not a Parquet file"
 expect 2 sh -c '"$@" <p.bin' sh "$PREP" build --quiet --overwrite --input - $null --output-prefix p
 err_has "standard input: a Parquet file is read from its end"
 head -c 1000 p.bin >cut.bin
 expect 3 build --input cut.bin $null --output-prefix p
-err_has "cut.bin: is no Parquet file"
+err_has "cut.bin: is not a Parquet file"
 
 t "options without effect are named"
 expect 0 build --input lines.jsonl --text-separator x $null --output-prefix noeffect

@@ -151,7 +151,7 @@ done
 
 t "limits of open files: need, limit and cure, exit 5"
 expect 5 sh -c 'ulimit -n 16; "$@"' sh "$PREP" build --input good.jsonl $null --output-prefix u
-err_has "1 data sets need 68 open files, the limit is 16"
+err_has "1 datasets need 68 open files, the limit is 16"
 err_has "ulimit -n 68"
 
 t "what is not a tokenizer is named"

@@ -38,7 +38,7 @@ expect 2 "$PREP" inspect $d --documents 3-2
 err_has "--documents: the range 3-2 ends before it begins"
 expect 2 "$PREP" inspect $d --documents x
 
-t "inspect, export and merge take any file of a data set for its prefix"
+t "inspect, export and merge take any file of a dataset for its prefix"
 for file in $d $d.bin $d.idx $d.manifest.json; do
     expect 0 "$PREP" inspect $file
     out_has "documents   4"
@@ -131,12 +131,12 @@ if [ -d "$DATA/index-map" ]; then
         out_has $f
     done
     expect 0 "$PREP" index --prefix $m --seq-length 1024 --num-samples 1600 --seed 1234 --split 100,0,0
-    err_has "there already"
+    err_has "reused"
 else
     skip "Megatron-LM's index-map is not in WEFT_TEST_DATA"
 fi
 
-t "index: what it needs, and a share that comes out empty"
+t "index: what it needs, and a share that is empty"
 expect 2 "$PREP" index --num-samples 5
 err_has "--data-path is missing"
 expect 2 "$PREP" index --prefix $d
@@ -144,13 +144,13 @@ err_has "--num-samples"
 expect 4 "$PREP" index --prefix none --num-samples 5
 expect 2 "$PREP" index --prefix $d --num-samples 5 --split 1,x
 expect 0 "$PREP" index --prefix $d --num-samples 5 --num-test-samples 5 --seq-length 2 --split 98,1,1
-err_has "the test share of the split comes out empty"
+err_has "the test share of the split is empty"
 expect 0 "$PREP" blend --prefix $d --num-samples 5 --num-test-samples 5 --seq-length 2 --split 98,1,1
 out_has "train: 5 samples of 2 tokens"
-err_has "the test share of the split comes out empty"
+err_has "the test share of the split is empty"
 for verb in index blend; do
     expect 2 "$PREP" $verb --prefix $d --num-samples 0 --num-test-samples 5 --seq-length 2 --split 98,1,1
-    err_has "the test share comes out empty"
+    err_has "the test share is empty"
     expect 2 "$PREP" $verb --prefix $d --num-samples 5 --seq-length 2 --split 0,99,1
     err_has "the split has no train share"
 done

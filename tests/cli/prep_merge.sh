@@ -49,7 +49,7 @@ t "what does not go together"
 expect 2 "$PREP" merge
 err_has "--output-prefix"
 expect 2 "$PREP" merge --output-prefix o
-err_has "no data set given"
+err_has "no dataset given"
 expect 4 "$PREP" merge nothing --output-prefix o
 printf '{"<unk>": 0, "two": 1, "one": 2, "<|endoftext|>": 3}' >w.json
 "$PREP" build --quiet --input a.jsonl --tokenizer w.json --append-eod --output-prefix w

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# prep build goes on where it stopped: killed at any system call that changes a file, or by a full disk, the same
+# prep build resumes where it stopped: killed at any system call that changes a file, or by a full disk, the same
 # command ends with the bytes of a run that nobody disturbed. WEFT_FULL=1: 200 kill points and 50 sizes of disk.
 
 null="--tokenizer-type NullTokenizer --vocab-size 50256"

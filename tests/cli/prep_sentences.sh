@@ -81,7 +81,7 @@ for i in 0 1 2; do expect 0 build $work --shard $i/3 --output-prefix h; done
 expect 0 "$PREP" merge h_00000_text_sentence h_00001_text_sentence h_00002_text_sentence --output-prefix merged
 both merged want_text_sentence
 
-t "killed, the same command goes on"
+t "killed, the same command resumes"
 "$kill_at" 1000000 true
 if [ $? = 3 ]; then
     "$kill_at" 1000000 "$PREP" build --quiet --tokenizer v.json $work --sync-interval 0 --output-prefix all 2>.err

@@ -65,7 +65,7 @@ expect 3 build --input bad.jsonl $null --shard 1/3 --output-prefix b
 err_has "bad.jsonl: line of this share "
 no_temps .
 
-t "killed, a share goes on where it stopped"
+t "killed, a share resumes where it stopped"
 kill_at=$BUILD/tests/kill_at
 "$kill_at" 1000000 true
 if [ $? = 3 ]; then

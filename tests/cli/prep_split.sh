@@ -4,7 +4,7 @@
 null="--tokenizer-type NullTokenizer --vocab-size 50256"
 kill_at=$BUILD/tests/kill_at
 build() { "$PREP" build --quiet "$@"; }
-# merge PIECES M: all pieces of a data set, in order
+# merge PIECES M: all pieces of a dataset, in order
 merge() { expect 0 "$PREP" merge $(ls "$1"*.idx | sed 's/\.idx$//') --overwrite --output-prefix "$2"; }
 both() { same "$1.bin" "$2.bin"; same "$1.idx" "$2.idx"; }
 awk 'BEGIN { for (i = 0; i < 3007; i++) {
@@ -83,7 +83,7 @@ for s in 0 -1 K 1KB 1.5G 99999999T ""; do
     err_has "--shard-size: '$s' is not a size"
 done
 
-t "killed anywhere, it goes on to the same pieces"
+t "killed anywhere, it resumes to the same pieces"
 work="--input c.jsonl $null --append-eod --json-keys text b --shard-size 100K"
 expect 0 build $work --workers 2 --sync-interval 0 --output-prefix want
 "$kill_at" 1000000 true

@@ -12,7 +12,7 @@ number() {
 f.write(int(sys.argv[2]).to_bytes(int(sys.argv[3]), "little", signed=True))' "$@"
 }
 
-t "a sound data set"
+t "a sound dataset"
 expect 0 "$PREP" verify $d
 out_has "ok: 4 documents, 1 of them empty, 3 sequences, 9 tokens, highest id 3 of 4, 3 documents end in 3"
 out_has "as the manifest says"
@@ -97,7 +97,7 @@ mkdir dir
 for n in p q r; do cp $d.bin dir/$n.bin; cp $d.idx dir/$n.idx; done
 number 54 -8 8 dir/q.idx
 expect 3 "$PREP" verify dir
-err_has "1 of 3 data sets"
+err_has "1 of 3 datasets"
 out_has "dir/r: ok"
 expect 0 "$PREP" verify dir --repair
 expect 0 "$PREP" verify 'dir/*'

@@ -26,7 +26,7 @@ expect 0 "$TOK" train --preset ucllm --input "$DATA/text/botchan.txt" --model_pr
 has_file book.model
 has_file book.vocab
 
-t "both books become one data set"
+t "both books become one dataset"
 expect 0 "$PREP" build --input "$DATA/text/botchan.jsonl,$DATA/text/wagahaiwa_nekodearu.jsonl" --tokenizer book.model \
     --append-eod --workers 2 --output-prefix books
 expect 0 "$PREP" inspect --check books_text_document

@@ -32,7 +32,7 @@ for kind in gpt llama; do
     check awk "BEGIN { d = $a - $b; exit !(d < 2e-5 && d > -2e-5 && $a < 3.5) }"
 done
 
-t "a run that stopped goes on as if it had not"
+t "a stopped run resumes as if it had not stopped"
 expect 0 "$TRAIN" run $tiny --data-path many --train-iters 20 --save part --exit-interval 10
 expect 0 "$TRAIN" run $tiny --data-path many --train-iters 20 --save part
 check [ "$(tail -n 1 part/metrics.jsonl | sed -E 's/.*"lm_loss": ([0-9.]+).*/\1/')" = \

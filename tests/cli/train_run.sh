@@ -31,7 +31,7 @@ steps a >a.steps
 steps b >b.steps
 same a.steps b.steps
 
-t "a run that stopped goes on as if it had not (GPT, dropout)"
+t "a stopped run resumes as if it had not stopped (GPT, dropout)"
 expect 0 "$TRAIN" run $tiny --train-iters 30 --save c --save-interval 10 --exit-interval 15
 has_file c/iter_0000015
 expect 0 "$TRAIN" run $tiny --train-iters 30 --save c --save-interval 10
@@ -41,7 +41,7 @@ same a.bin c.bin
 steps c >c.steps
 same a.steps c.steps
 
-t "a run that stopped goes on as if it had not (Llama)"
+t "a stopped run resumes as if it had not stopped (Llama)"
 expect 0 "$TRAIN" run $tiny $llama --train-iters 20 --save la
 expect 0 "$TRAIN" run $tiny $llama --train-iters 20 --save lb --exit-interval 10
 expect 0 "$TRAIN" run $tiny $llama --train-iters 20 --save lb
@@ -49,7 +49,7 @@ tensors la/iter_0000020 >la.bin
 tensors lb/iter_0000020 >lb.bin
 same la.bin lb.bin
 
-t "kill -9 in the middle leaves a run that goes on"
+t "kill -9 in the middle leaves a run that resumes"
 "$TRAIN" run $tiny --train-iters 3000 --save k --save-interval 1 >/dev/null 2>&1 &
 pid=$!
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
@@ -61,7 +61,7 @@ wait $pid 2>/dev/null
 expect 0 "$TRAIN" run $tiny --train-iters 3000 --save k --exit-duration-in-mins 0.001
 err_has "resuming from"
 
-t "SIGTERM saves and asks to be started again; the second run goes on"
+t "SIGTERM saves and asks to be started again; the second run resumes"
 "$TRAIN" run $tiny --train-iters 100000 --save s >s.out 2>s.err &
 pid=$!
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -134,7 +134,7 @@ out_has "iteration        5/       5 | consumed samples:           20 |"
 
 t "an empty share fails a run that would evaluate on it, and no other"
 expect 2 "$TRAIN" run $tiny --split 999,1,0 --train-iters 5
-err_has "the valid share comes out empty: --split 999,1,0 leaves it none of 60 documents"
+err_has "the valid share is empty: --split 999,1,0 leaves it none of 60 documents"
 err_has "hint: --split 99,1,0 works here"
 expect 0 "$TRAIN" run $tiny --split 999,1,0 --train-iters 5 --eval-iters 0
 
@@ -148,7 +148,7 @@ sed 's/"vocab_size": 61/"vocab_size": 62/' d_text_document.manifest.json >other_
 expect 2 "$TRAIN" run $bare --data-path other_text_document --train-iters 40 --load a
 err_has "vocabularies differ"
 
-t "a run that goes on with other options says so"
+t "a run that resumes with other options says so"
 expect 0 "$TRAIN" run $tiny --train-iters 31 --lr 1e-3 --save a
 err_has "--train-iters 31 (was 30)"
 err_has "--lr 0.001 (was 0.005)"

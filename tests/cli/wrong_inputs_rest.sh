@@ -78,7 +78,7 @@ err_has "hf"
 
 t "train run: the default split on 345 documents"
 expect 2 $run --no-save --train-iters 400 --eval-iters 2
-err_has "the test share comes out empty"
+err_has "the test share is empty"
 err_has "--split 98,1,1 works here"
 
 # plain COMMAND...: without the right of root to pass over permissions

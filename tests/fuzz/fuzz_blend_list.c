@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
-/* Lists of data sets: as words of a file, and as JSON for each part. */
+/* Lists of datasets: as words of a file, and as JSON for each part. */
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     struct err e;

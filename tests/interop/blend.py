@@ -106,7 +106,7 @@ class Expected:
             self.files[base + name + ".npy"] = npy(array)
 
     def one(self, prefix, part, samples):
-        """Description and number of samples of one data set; None if its share is empty."""
+        """Description and number of samples of one dataset; None if its share is empty."""
         lengths, p = self.lengths[prefix], PARTS.index(part)
         matrix = shares(self.split) if self.split else None
         low, high = matrix[p] if matrix else (0.0, 1.0)
@@ -230,7 +230,7 @@ class Case:
         r = self.run("index", *argv, "--data-cache-path", "cache", "--tokenizer-type", "NullTokenizer",
                      "--vocab-size", 50256)
         if not possible:
-            return "refused" if r.returncode == 2 or "comes out empty" in r.stderr else "more"
+            return "refused" if r.returncode == 2 or "share is empty" in r.stderr else "more"
         assert r.returncode == 0, r.stderr[-400:]
         self.compare(want)
         self.check_blend(argv, want)

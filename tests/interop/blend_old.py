@@ -62,7 +62,7 @@ class Expected:
         self.case, self.files, self.taken = case, {}, {}
 
     def one(self, prefix, part, samples, own):
-        """Description (or True) and number of samples of a data set; None without documents."""
+        """Description (or True) and number of samples of a dataset; None without documents."""
         c, lengths = self.case, self.case.lengths[prefix]
         edge, p = shares(c.split, len(lengths)), PARTS.index(part)
         first, end = (0, len(lengths)) if own else (edge[p], edge[p + 1])
@@ -152,7 +152,7 @@ class Case(blend.Case):
             possible = False
         r = self.run("index", *argv)
         if not possible:
-            return "refused" if r.returncode == 2 or "comes out empty" in r.stderr else "more"
+            return "refused" if r.returncode == 2 or "share is empty" in r.stderr else "more"
         assert r.returncode == 0, r.stderr[-400:]
         got = {os.path.relpath(os.path.join(d, f), self.cwd) for d, _, fs in os.walk(self.cwd) for f in fs}
         got = {n for n in got if not n.endswith(("seal.json", ".bin", ".idx"))}

@@ -206,7 +206,7 @@ def id_lists(case):
                           "65000", "--on-bad-record", "quarantine", "--output-prefix", case.path("ip")],
                          capture_output=True, timeout=120, text=True)
     assert run.returncode == 0, run.stderr
-    for words in ("row 3: there is no id at place 1", "row 4: id 65000 at place 0", "row 5: id -1", "row 6: there is no"):
+    for words in ("row 3: there is a null instead of an id at place 1", "row 4: id 65000 at place 0", "row 5: id -1", "row 6: there is no"):
         assert words in run.stderr, run.stderr
     with open(case.path("ids.jsonl"), "w") as f:
         f.writelines(json.dumps({"text": x}) + "\n" for x in ([1], big, [3]))
@@ -275,11 +275,11 @@ def refused(case):
         table = pa.table({"text": pa.array([b"good", b"\xff"], pa.binary())})
         pq.write_table(table, name)
     run = case.run("--input", name, "--output-prefix", case.path("r"))
-    assert run.returncode == 3 and b"row 2: byte 0: not UTF-8" in run.stderr, run
+    assert run.returncode == 3 and b"row 2: byte 0: invalid UTF-8" in run.stderr, run
 
 
 def damaged(case):
-    """A page that was changed does not fit its checksum; any other damage is an error or harmless, no crash."""
+    """A page that was changed does not match its checksum; any other damage is an error or harmless, no crash."""
     rng = random.Random(13)
     name, bad = case.path("t.parquet"), case.path("bad.parquet")
     for codec in CODECS:

@@ -158,7 +158,7 @@ def own(prep, dump, folder):
 
 
 def built(prep, dump, folder):
-    """Whole data sets: the .bin and .idx of Megatron-LM's rules."""
+    """Whole datasets: the .bin and .idx of Megatron-LM's rules."""
     if not DATA:
         return MISSING
     texts = book("botchan.jsonl") + ["", "   ", "One. Two.", ".", "\n"]

@@ -209,7 +209,7 @@ static void refusals_say_what_is_expected(void)
     refuses("demo lern", "unknown verb 'lern'; demo has learn and show", "demo learn?");
     refuses("demo -q", "demo needs a verb; it has learn and show", "-h");
     refuses("demo --completion tcsh", "bash, zsh or fish", "");
-    refuses("demo learn --preset tny", "unknown preset 'tny'; there are tiny", "tiny?");
+    refuses("demo learn --preset tny", "unknown preset 'tny'; the presets are tiny", "tiny?");
     T_EQ(parse_line(&o, &v, "demo --vocab-size 3 learn", &e), 0);
     opts_finish(&o);
 }
@@ -339,7 +339,7 @@ static void names_of_other_tools_are_hints(void)
     T_ERR(parse_table(&o, &t, &v, "demo learn --epochs 3", &e), &e, ERR_USAGE, "--epochs");
     T_STR(e.hint, "did you mean --num-layers, in steps?");
     T_ERR(parse_table(&o, &t, &v, "demo learn --out x --device=0", &e), &e, ERR_USAGE, "2 unknown");
-    T_STR(e.hint, "what was meant may be: --out: --save; --device: there is one device");
+    T_STR(e.hint, "possible meanings: --out: --save; --device: there is one device");
     e.hint[0] = '\0';
     T_ERR(parse_table(&o, &t, &v, "demo show --device 0", &e), &e, ERR_USAGE, "--device");
     T_STR(e.hint, "there is one device");

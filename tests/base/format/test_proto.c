@@ -96,24 +96,24 @@ static void known_bytes(void)
 
 static void malformed(void)
 {
-    bad("\x80", 1, "at byte 0 a number is cut short");
-    bad("\x08", 1, "at byte 1 a number is cut short");
-    bad("\x08\x01\x08\xff", 4, "at byte 3 a number is cut short");
+    bad("\x80", 1, "at byte 0 a number is truncated");
+    bad("\x08", 1, "at byte 1 a number is truncated");
+    bad("\x08\x01\x08\xff", 4, "at byte 3 a number is truncated");
     bad("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11, "more than 64 bits");
     bad("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "more than 64 bits");
     bad("\x00\x01", 2, "field number");
     bad("\x80\x80\x80\x80\x10\x01", 6, "field number");
     bad("\x12\x05"
         "four",
-        6, "at byte 1 a length leads beyond");
+        6, "at byte 1 a length exceeds");
     bad("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
         "abc",
-        14, "a length leads beyond");
+        14, "a length exceeds");
     bad("\x0b\x0c", 2, "a group");
     bad("\x0c", 1, "a group");
     bad("\x0e\x01", 2, "unknown type");
-    bad("\x0d\x01\x02\x03", 4, "at byte 1 a fixed number is cut short");
-    bad("\x09\x01\x02\x03\x04\x05\x06\x07", 8, "at byte 1 a fixed number is cut short");
+    bad("\x0d\x01\x02\x03", 4, "at byte 1 a fixed-width number is truncated");
+    bad("\x09\x01\x02\x03\x04\x05\x06\x07", 8, "at byte 1 a fixed-width number is truncated");
 }
 
 /* An inner message that leads beyond itself does not reach its parent's bytes. */
@@ -129,7 +129,7 @@ static void inner_messages_are_bounded(void)
     proto_init(&r, "x.model", b.data, b.len);
     T_OK(proto_next(&r, &f, &more, &e), &e);
     struct proto in = proto_inside(&r, &f);
-    T_ERR(proto_next(&in, &f, &more, &e), &e, ERR_DATA, "at byte 3 a length leads beyond");
+    T_ERR(proto_next(&in, &f, &more, &e), &e, ERR_DATA, "at byte 3 a length exceeds");
     buf_finish(&b);
 }
 

@@ -130,8 +130,7 @@ static void places_that_cannot_be(void)
     outfile_abort(&f);
     const char *dir = fresh_dir("d");
     T_OK(file_mkdirs(in(dir, "taken/x"), &e), &e);
-    T_ERR(file_replace(in(dir, "taken"), "x", 1, &e), &e, ERR_IO,
-          "taken: cannot create: there is a folder");
+    T_ERR(file_replace(in(dir, "taken"), "x", 1, &e), &e, ERR_IO, "taken: cannot create: a folder");
     T_EQ(count_names(dir), 1);
 }
 

@@ -149,7 +149,7 @@ static void files_are_judged_decompressed(void)
     T_CHECK(parquet);
     put_gzip(in(dir, "p.gz"), "PAR1.......", 11); /* which cannot be read from its end */
     T_ERR(magic_check_file(in(dir, "p.gz"), true, NULL, &parquet, &e), &e, ERR_DATA,
-          "p.gz: holds a Parquet");
+          "p.gz: contains a Parquet");
     T_ERR(magic_check_file(in(dir, "none"), true, NULL, &parquet, &e), &e, ERR_IO,
           "none: cannot open");
     T_OK(magic_check_file("/dev/null", true, NULL, &parquet, &e), &e);

@@ -79,7 +79,7 @@ static void in_two_steps(void)
     map_close(&m);
     T_OK(map_later(&m, path, NULL, &e), &e);
     T_EQ(truncate(path, PAGE), 0);
-    T_ERR(map_now(&m, &e), &e, ERR_IO, "late: is not the file of 163963 bytes any more");
+    T_ERR(map_now(&m, &e), &e, ERR_IO, "late: was replaced, or no longer has the 163963 bytes");
     map_close(&m);
     T_OK(map_later(&m, path, NULL, &e), &e);
     T_EQ(remove(path), 0);
@@ -121,7 +121,7 @@ static void the_file_shrinks(void)
     T_EQ(truncate(path, 10 * PAGE), 0);
     T_OK(map_check(&m, &e), &e); /* nothing has been read yet */
     T_EQ(count_zeros(&m), SIZE - 10 * PAGE);
-    T_ERR(map_check(&m, &e), &e, ERR_IO, "a: became shorter than the 163963 bytes");
+    T_ERR(map_check(&m, &e), &e, ERR_IO, "a: shrank below the 163963 bytes");
     T_EQ(truncate(path, 0), 0);
     T_EQ(count_zeros(&m), SIZE);
     T_EQ(count_zeros(&other), 0);
@@ -142,7 +142,7 @@ static void the_last_page(void)
     T_OK(map_open(&m, path, &e), &e);
     T_EQ(truncate(path, PAGE), 0);
     T_EQ(((const volatile unsigned char *)m.data)[3 * PAGE - 1], 0);
-    T_ERR(map_check(&m, &e), &e, ERR_IO, "became shorter");
+    T_ERR(map_check(&m, &e), &e, ERR_IO, "shrank below");
     map_close(&m);
 }
 
@@ -220,7 +220,7 @@ static void threads_fault_together(void)
         }
         for (int i = 0; i < READERS; i++)
             T_EQ(r[i].zeros, SIZE - 3 * PAGE);
-        T_ERR(map_check(&m, &e), &e, ERR_IO, "became shorter");
+        T_ERR(map_check(&m, &e), &e, ERR_IO, "shrank below");
         map_close(&m);
     }
 }

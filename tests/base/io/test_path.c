@@ -21,7 +21,7 @@ static void whole_files(void)
     T_EQ(b.len, 5);
     T_MEM(b.data, "ab\0cd", 6);
     buf_finish(&b);
-    T_ERR(file_read(in(dir, "a"), 4, &b, &e), &e, ERR_DATA, "a: larger than the 4 bytes");
+    T_ERR(file_read(in(dir, "a"), 4, &b, &e), &e, ERR_DATA, "a: larger than 4 bytes");
     T_CHECK(!b.data);
     T_OK(file_replace(in(dir, "a"), NULL, 0, &e), &e);
     T_OK(file_read(in(dir, "a"), 0, &b, &e), &e);

@@ -205,7 +205,7 @@ static void damaged_xz(void)
     }
     buf_adds(&file, "xxxxxxxxxxxx");
     T_OK(file_replace(path, file.data, file.len, &e), &e);
-    T_ERR(read_back(path, 1 << 16, &got, &e), &e, ERR_DATA, "do not fit");
+    T_ERR(read_back(path, 1 << 16, &got, &e), &e, ERR_DATA, "do not match");
     buf_finish(&file);
     buf_finish(&text);
     buf_finish(&got);

@@ -114,11 +114,11 @@ static void what_is_refused(void)
     char b[BYTES];
     T_ERR(open_bytes(golden, BYTES, none, &q, &e), &e, ERR_DATA,
           "no column \"none\"; it has text, n");
-    T_ERR(open_bytes(golden, BYTES, n, &q, &e), &e, ERR_DATA, "\"n\" holds numbers");
+    T_ERR(open_bytes(golden, BYTES, n, &q, &e), &e, ERR_DATA, "\"n\" has numbers");
     T_ERR(open_bytes(golden, 11, text, &q, &e), &e, ERR_DATA, "too short");
     memcpy(b, golden, BYTES);
     b[0] = 'Q';
-    T_ERR(open_bytes(b, BYTES, text, &q, &e), &e, ERR_DATA, "is no Parquet file");
+    T_ERR(open_bytes(b, BYTES, text, &q, &e), &e, ERR_DATA, "is not a Parquet file");
     b[0] = 'P';
     b[BYTES - 1] = 'E';
     T_ERR(open_bytes(b, BYTES, text, &q, &e), &e, ERR_DATA, "encrypted");

@@ -77,7 +77,7 @@ static void describe(int i, const struct core_tokenizer *t, struct buf *ret)
     free(path);
 }
 
-/* Of every data set what another tokenizer's name describes; those of odd number have none. */
+/* Of every dataset what another tokenizer's name describes; those of odd number have none. */
 static int find_all(void *folder)
 {
     struct core_tokenizer ours, theirs;
@@ -99,7 +99,7 @@ static int find_all(void *folder)
     return wrong;
 }
 
-/* Of a folder with the maps of very many data sets each description is read once. */
+/* Of a folder with the maps of very many datasets each description is read once. */
 static void each_is_found_among_many(void)
 {
     struct err e;

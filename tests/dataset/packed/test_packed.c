@@ -205,7 +205,7 @@ static void says_what_is_wrong(void)
     struct buf b = pack_of(prefix);
     b.data[8] = 2;
     put_pack(prefix, &b);
-    T_ERR(packed_open(&p, prefix, &e), &e, ERR_DATA, "is of version 2, and 1 is known");
+    T_ERR(packed_open(&p, prefix, &e), &e, ERR_DATA, "has version 2, only 1 is supported");
     b.data[8] = 1;
     b.data[0] = 'w';
     put_pack(prefix, &b);

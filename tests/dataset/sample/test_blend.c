@@ -47,7 +47,7 @@ static void bad_lists_are_told(void)
           "the weight nan of a");
     blend_list_finish(&l);
     T_OK(file_replace(t_path("l"), " \n\t", 3, &e), &e);
-    T_ERR(blend_list_file(t_path("l"), &l, &e), &e, ERR_USAGE, "names no data set");
+    T_ERR(blend_list_file(t_path("l"), &l, &e), &e, ERR_USAGE, "names no dataset");
     blend_list_finish(&l);
     T_OK(file_replace(t_path("l"), "a\0b", 3, &e), &e);
     T_ERR(blend_list_file(t_path("l"), &l, &e), &e, ERR_DATA, "NUL");
@@ -56,9 +56,9 @@ static void bad_lists_are_told(void)
         {"[1]", "not a JSON object"},
         {"{\"train\": 3}", "\"train\" is neither"},
         {"{\"train\": [\"a\", 3]}", "\"train\"[1] is not a string"},
-        {"{\"training\": \"a\"}", "\"training\" is none of"},
-        {"{\"train\": \"a\", \"dev\": \"b\"}", "\"dev\" is none"},
-        {"{\"train\": null}", "names no data set"},
+        {"{\"training\": \"a\"}", "\"training\" is not train"},
+        {"{\"train\": \"a\", \"dev\": \"b\"}", "\"dev\" is not"},
+        {"{\"train\": null}", "names no dataset"},
         {"{\"train\": [\"1\", \"a\", \"b\", \"c\"]}", "weights"}};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         T_OK(file_replace(t_path("j"), bad[i][0], strlen(bad[i][0]), &e), &e);
@@ -156,7 +156,7 @@ static void all_takes_each_as_often_as_it_has(void)
         T_EQ(seen[d], count[d]);
 }
 
-/* As the rule says it: every data set is looked at for every place. */
+/* As the rule says it: every dataset is looked at for every place. */
 static void weave_plainly(const double *weight, size_t n, uint64_t size, int16_t *which)
 {
     double *cur = mem_new(n, sizeof(*cur));

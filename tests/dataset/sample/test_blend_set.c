@@ -122,7 +122,7 @@ static void blends_are_those_of_megatron(void)
     }
 }
 
-/* One data set: core's names for the maps whose bytes test_maps.c knows. */
+/* One dataset: core's names for the maps whose bytes test_maps.c knows. */
 static void a_cache_has_names_of_core(void)
 {
     enter();
@@ -161,7 +161,7 @@ static void a_cache_has_names_of_core(void)
     blend_set_close(&m);
 }
 
-/* A sample of the blend is that of its data set. */
+/* A sample of the blend is that of its dataset. */
 static void samples_come_from_their_sets(void)
 {
     enter();
@@ -221,8 +221,7 @@ static void what_cannot_be_is_told(void)
                                   .pad = -1};
     T_OK(blend_set_open(&m, &c, &e), &e);
     T_STR(m.empty[PART_VALID], "d/tiny");
-    T_ERR(blend_set_need(&m, PART_VALID, &e), &e, ERR_USAGE,
-          "d/tiny: the valid share comes out empty");
+    T_ERR(blend_set_need(&m, PART_VALID, &e), &e, ERR_USAGE, "d/tiny: the valid share is empty");
     T_OK(blend_set_need(&m, PART_TRAIN, &e), &e);
     blend_set_close(&m);
     c.seq_length = 0;
@@ -317,7 +316,7 @@ static void many_ranks_may_start_at_once(void)
     write_recipe("d/c_text_document", &recipe_c);
 }
 
-/* The shares of one data set, as before there were blends. */
+/* The shares of one dataset, as before there were blends. */
 static void shares_are_built_then_reused(void)
 {
     enter();

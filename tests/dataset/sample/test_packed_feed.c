@@ -124,7 +124,7 @@ static void says_what_does_not_fit(void)
     c.seq_length = 6;
     T_OK(packed_data_open(&d, &c, &e), &e);
     T_OK(packed_need(&d, PART_TRAIN, &e), &e);
-    T_ERR(packed_need(&d, PART_TEST, &e), &e, ERR_USAGE, "the test share comes out empty");
+    T_ERR(packed_need(&d, PART_TEST, &e), &e, ERR_USAGE, "the test share is empty");
     packed_data_close(&d);
     packed_data_close(&d);
     c.limit = 14;

@@ -151,7 +151,7 @@ static void what_cannot_be_finished_is_told(void)
     leave_commit(t_path("x"), "new", true, false, false);
     T_OK(file_mkdirs(t_path("x.commit/x.idx"), &e), &e);
     T_ERR(shard_open(&s, t_path("x"), &e), &e, ERR_IO,
-          "x.commit: holds a shard whose writer was stopped");
+          "x.commit: contains a shard whose writer was killed");
     T_ERR(shard_open_idx(&s, t_path("x"), &e), &e, ERR_IO, "x.commit: ");
 }
 

@@ -117,7 +117,7 @@ static void tntidx_documents(void)
     a.format = FOREIGN_TNTIDX;
     refused("nothing", &a, ERR_IO, "nothing");
     write_counting(t_path("new"), (uint32_t[]){3}, 1);
-    refused("new.bin", &plain, ERR_USAGE, "a data set already");
+    refused("new.bin", &plain, ERR_USAGE, "already a dataset");
 }
 
 static void write_ends(const char *name, const uint64_t *end, size_t n)
@@ -135,7 +135,7 @@ static void datatrove(void)
     struct buf b = {0};
     add_ids(&b, id, 6, 2);
     save_buf("d.ds", &b);
-    refused("d.ds", &plain, ERR_USAGE, "how wide");
+    refused("d.ds", &plain, ERR_USAGE, "the width of");
     a.dtype = NPY_U2;
     refused("d.ds", &a, ERR_USAGE, "where documents end");
     a.boundary = 9;
@@ -205,7 +205,7 @@ static void arrays_and_bare_tokens(void)
     refused("r", &plain, ERR_DATA, "not a recognised token file");
     a = plain;
     a.format = FOREIGN_RAW;
-    refused("r", &a, ERR_USAGE, "how wide");
+    refused("r", &a, ERR_USAGE, "the width of");
 }
 
 static void bare_tokens(void)
@@ -223,7 +223,7 @@ static void bare_tokens(void)
     a.dtype = NPY_I8;
     refused("r", &a, ERR_DATA, "not a whole number of 8-byte tokens");
     a.dtype = -1;
-    refused("r", &a, ERR_USAGE, "how wide");
+    refused("r", &a, ERR_USAGE, "the width of");
     refused("not there", &a, ERR_IO, "not there");
 }
 

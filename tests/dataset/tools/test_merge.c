@@ -275,7 +275,7 @@ static void a_shard_that_shrinks_is_told(void)
                                     .output = t_path("shrunk"),
                                     .progress = shrink,
                                     .arg = (void *)(uintptr_t)t_path("big.bin")};
-    T_ERR(merge_run(&q, &r, &e), &e, ERR_IO, "big.bin: became shorter");
+    T_ERR(merge_run(&q, &r, &e), &e, ERR_IO, "big.bin: shrank below");
     T_CHECK(!file_exists(t_path("shrunk.idx")) && !file_exists(t_path("shrunk.bin")));
 }
 

@@ -94,10 +94,10 @@ static void uncounted_ends_are_counted(void)
         T_EQ(r.damage, 0);
     }
     save("u.idx", bad.data, bad.len);
-    T_ERR(repair_run(t_path("u"), 7, &r, &e), &e, ERR_DATA, "do not all stand at the ends");
+    T_ERR(repair_run(t_path("u"), 7, &r, &e), &e, ERR_DATA, "are not all at the ends");
     bin.data[bin.len - 1] ^= 1; /* one document ends in something else */
     save("u.bin", bin.data, bin.len);
-    T_ERR(repair_run(t_path("u"), -1, &r, &e), &e, ERR_DATA, "do not all stand at the ends");
+    T_ERR(repair_run(t_path("u"), -1, &r, &e), &e, ERR_DATA, "are not all at the ends");
     files_are("u", &bad, &bin);
     buf_finish(&idx);
     buf_finish(&bin);

@@ -189,7 +189,7 @@ static void what_does_not_fit_is_refused(void)
     j.key[0] = "text";
     j.q.form.pretokenized = true;
     j.q.tok = NULL;
-    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "how large their vocabulary is");
+    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "a vocabulary of unknown size");
     j.q.vocab_size = 10;
     T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "no end of document");
     j.q.append_eod = false;

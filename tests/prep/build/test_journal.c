@@ -104,7 +104,7 @@ static void malformed_ones_are_refused(void)
     T_ERR(read_with("\"input\": 1", "\"input\": 2", &e), &e, ERR_DATA, "\"input\" is 2 of 2");
     T_ERR(read_with("\"line\": 42", "\"line\": -1", &e), &e, ERR_DATA, "negative");
     T_ERR(read_with(", -5]", "]", &e), &e, ERR_DATA, "has 1 times of 2");
-    T_ERR(read_with("\"shards\": [", "\"shards\": 0, \"x\": [", &e), &e, ERR_DATA, "no list");
+    T_ERR(read_with("\"shards\": [", "\"shards\": 0, \"x\": [", &e), &e, ERR_DATA, "not an array");
     T_ERR(read_with("\"xxh3_128\": \"0123", "\"xxh3_128\": \"123", &e), &e, ERR_DATA, "digest");
     T_ERR(read_with("\"pieces\": [5", "\"pieces\": [0", &e), &e, ERR_DATA,
           "has an element out of range");

@@ -132,11 +132,11 @@ static void long_text_that_is_not_utf8(void)
     T_OK(spill_open(&to, t_path("x"), &e), &e);
     T_OK(spill_open(&line, t_path("x"), &e), &e);
     char want[100];
-    snprintf(want, sizeof(want), "byte %zu: not UTF-8", at);
+    snprintf(want, sizeof(want), "byte %zu: invalid UTF-8", at);
     T_ERR(text_long(&by_line, &l, &b, &to, &line, &bad, &e), &e, ERR_DATA, want);
     T_CHECK(bad);
     T_EQ(line.size, n - 1);
-    T_ERR(text_check("ab\xC3", 3, &e), &e, ERR_DATA, "byte 2: not UTF-8");
+    T_ERR(text_check("ab\xC3", 3, &e), &e, ERR_DATA, "byte 2: invalid UTF-8");
     T_OK(text_check("", 0, &e), &e);
     spill_close(&to);
     spill_close(&line);

@@ -189,7 +189,7 @@ static void refuses_what_is_wrong(void)
     q.template = "chatml";
     refuses(q, ERR_DATA, "bad.jsonl: line 1: has none of the keys");
     q.append_eod = true;
-    refuses(q, ERR_USAGE, "says itself what ends a conversation");
+    refuses(q, ERR_USAGE, "already ends conversations");
     q.append_eod = false;
     q.template = "nothing";
     refuses(q, ERR_USAGE, "unknown template 'nothing'");

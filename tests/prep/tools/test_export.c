@@ -118,7 +118,7 @@ static void a_shard_that_shrinks_is_told(void)
                                      .workers = 1,
                                      .write = shrink,
                                      .to = (void *)(uintptr_t)t_path("big.bin")};
-    T_ERR(export_run(&q, &r, &e), &e, ERR_IO, "big.bin: became shorter");
+    T_ERR(export_run(&q, &r, &e), &e, ERR_IO, "big.bin: shrank below");
 }
 
 T_MAIN(T_CASE(a_shard_that_shrinks_is_told), T_CASE(ids_of_each_document),

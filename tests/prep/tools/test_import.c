@@ -134,7 +134,7 @@ static void a_file_that_shrinks_is_told(void)
                                      .output = t_path("never"),
                                      .progress = shrink,
                                      .arg = (void *)(uintptr_t)in[0]};
-    T_ERR(import_run(&q, &r, &e), &e, ERR_IO, "big.bin: became shorter");
+    T_ERR(import_run(&q, &r, &e), &e, ERR_IO, "big.bin: shrank below");
     T_CHECK(!file_exists(t_path("never.idx")));
 }
 

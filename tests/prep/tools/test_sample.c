@@ -77,8 +77,7 @@ static void ends_of_document_do_what_is_asked(void)
     q.json = false;
     T_OK(sample_run(&q, &out, &e), &e);
     T_CHECK(strstr(buf_str(&out), "sample 0 of 1 for train: 4 tokens, number 0 of "));
-    T_CHECK(
-        strstr(out.data, ", 1 without loss\n  seen apart from 0 2\n  5 (9) 6 7 -> 8\n5 9 6 7\n"));
+    T_CHECK(strstr(out.data, ", 1 without loss\n  segments from 0 2\n  5 (9) 6 7 -> 8\n5 9 6 7\n"));
     tok_close(tok);
     buf_finish(&out);
 }

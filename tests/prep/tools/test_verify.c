@@ -105,7 +105,7 @@ static void a_shard_that_shrinks_is_told(void)
     T_OK(shard_writer_finish(&w, NULL, &e), &e);
     const struct verify_request q = {
         .prefix = t_path("big"), .progress = shrink, .arg = (void *)(uintptr_t)t_path("big.bin")};
-    T_ERR(verify_run(&q, &r, &e), &e, ERR_IO, "big.bin: became shorter");
+    T_ERR(verify_run(&q, &r, &e), &e, ERR_IO, "big.bin: shrank below");
 }
 
 static void packed_sets_are_looked_at_and_not_mended(void)

@@ -121,7 +121,7 @@ static void zero_bytes_and_wrong_wires_are_refused(void)
     refuse(&b, "there again");
     make_pieces(&b);
     b.len--;
-    refuse(&b, "beyond the message's end");
+    refuse(&b, "a length exceeds the message");
     buf_finish(&in);
 }
 
