@@ -15,10 +15,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 
-enum {
-    PIECE = 1 << 20,  /* bytes that are buffered, unless threads write */
-    TO_DISK = 1 << 20 /* bytes of a range from which writeback is requested at once */
-};
+enum { PIECE = 1 << 20 }; /* bytes that are buffered, unless threads write */
 
 static bool full(int errnum)
 {
@@ -419,6 +416,13 @@ static int file_refuse(const struct outfile *f, struct err *e)
     return err_set(e, f->failed, "%s: an earlier write failed", f->path);
 }
 
+int outfile_failed(struct outfile *f, int errnum, struct err *e)
+{
+    int code = out_failed(f, errnum, e);
+    __atomic_store_n(&f->failed, code, __ATOMIC_RELAXED);
+    return code;
+}
+
 int outfile_flush(struct outfile *f, struct err *e)
 {
     return f->failed ? file_refuse(f, e) : file_settle(f, async_wait(f->writer), e);
@@ -439,26 +443,6 @@ int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
 {
     f->size += n;
     return f->failed ? file_refuse(f, e) : file_settle(f, async_write(f->writer, p, n), e);
-}
-
-int outfile_write_at(struct outfile *f, uint64_t at, const void *p, size_t n, struct err *e)
-{
-    if (__atomic_load_n(&f->failed, __ATOMIC_RELAXED))
-        return file_refuse(f, e);
-    for (size_t done = 0; done < n;) {
-        ssize_t k = pwrite(f->fd, (const char *)p + done, n - done, (off_t)(at + done));
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0) {
-            int code = out_failed(f, errno, e);
-            __atomic_store_n(&f->failed, code, __ATOMIC_RELAXED);
-            return code;
-        }
-        done += (size_t)k;
-    }
-    if (n >= TO_DISK) /* so that the final sync has little left to do */
-        sync_file_range(f->fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE);
-    return 0;
 }
 
 int outfile_pieces(struct outfile *f, size_t piece, struct err *e)
@@ -528,6 +512,8 @@ void outfile_abort(struct outfile *f)
             unlink(f->tmp);
         close(f->fd);
     }
+    if (f->ranges && f->direct >= 0)
+        close(f->direct);
     free(f->tmp);
     free(f->path);
     *f = (struct outfile){.fd = -1};

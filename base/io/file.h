@@ -37,6 +37,8 @@ struct outfile {
     uint64_t expected;           /* set by the caller: its final size; 0 if unknown */
     bool remade; /* set by the caller: it can be made again, so the folder is not synced after the
                     rename; the file is whole all the same */
+    bool ranges; /* after outfile_ranges (ranges.h) */
+    int direct;  /* of such a file: a descriptor that bypasses the page cache; -1: none */
 };
 
 /* Follows links. ERR_IO for a folder, a device or a pipe, here and below. */
@@ -64,11 +66,8 @@ int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e);
 void *outfile_place(struct outfile *f, size_t *n);
 int outfile_took(struct outfile *f, size_t n, struct err *e);
 
-/*
- * For a file that is written by ranges instead: n bytes at offset `at`, from any number of threads,
- * without the functions above. The caller sets `size` and `expected`.
- */
-int outfile_write_at(struct outfile *f, uint64_t at, const void *p, size_t n, struct err *e);
+/* A write of the caller's own to `fd` failed (ranges.h); any thread. Returns the code. */
+int outfile_failed(struct outfile *f, int errnum, struct err *e);
 
 /* For callers with very many files: smaller buffers, of `piece` bytes. */
 int outfile_pieces(struct outfile *f, size_t piece, struct err *e);

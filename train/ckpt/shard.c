@@ -405,6 +405,17 @@ int ckpt_shard_write(struct ckpt_shard *s, size_t entry, uint64_t at, const void
     return 0;
 }
 
+uint64_t ckpt_shard_place(const struct ckpt_shard *s, size_t entry, uint64_t at)
+{
+    const struct entry *t = entry_of(s, entry, at, 0);
+    size_t i = 0;
+    uint64_t row = row_bytes(t);
+    while (i + 1 < t->slices && at >= (uint64_t)s->slice[t->slice + i + 1].row * row)
+        i++;
+    const struct slice *c = &s->slice[t->slice + i];
+    return st_out_offset(s->file[c->file].out, c->item) + at - (uint64_t)c->row * row;
+}
+
 bool ckpt_shard_read(const struct ckpt_shard *s, size_t entry, uint64_t at, void *p, size_t n)
 {
     const struct entry *t = entry_of(s, entry, at, n);

@@ -64,6 +64,10 @@ const size_t *ckpt_shard_order(const struct ckpt_shard *s, size_t *ret_n);
 int ckpt_shard_write(struct ckpt_shard *s, size_t entry, uint64_t at, const void *p, size_t n,
                      struct err *e);
 
+/* Where a byte of an entry lies in its file: memory that lies so in its pages is written fastest
+ * (base/io/ranges.h, OUTFILE_PAGE). */
+uint64_t ckpt_shard_place(const struct ckpt_shard *s, size_t entry, uint64_t at);
+
 /*
  * In a folder that is continued (ckpt_writer_resume): the bytes that stand there, false where they
  * cannot be read; and that they stay: counts as ckpt_shard_write, and nothing is written.

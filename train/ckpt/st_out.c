@@ -14,6 +14,7 @@
 #include "base/core/mem.h"
 #include "base/format/json.h"
 #include "base/io/path.h"
+#include "base/io/ranges.h"
 #include "train/ckpt/safetensors.h"
 
 struct st_out {
@@ -145,8 +146,9 @@ int st_out_begin(const char *path, const char *folder, const struct st_plan *ite
         plan_header(o, pair, npairs);
         code = folder ? open_in(o, path, folder, e) : outfile_open(&o->f, path, e);
     }
+    if (!code)
+        code = outfile_ranges(&o->f, o->size, e);
     if (!code) {
-        o->f.size = o->f.expected = o->size;
         code = outfile_write_at(&o->f, 0, o->header.data, o->header.len, e);
     }
     if (code)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/core/mem.h"
+#include "base/io/ranges.h"
 #include "base/thread/each.h"
 #include "train/copy/copy_journal.h"
 #include "train/tensor/box_ops.h"
@@ -266,6 +267,15 @@ static int write_unit(const struct run *r, const struct unit *u, const void *p, 
     return copy_journal_add(r->o->journal, r->o->part, u->target, at, n, sum, e);
 }
 
+/* Memory that lies in its pages as the unit will in those of its file. */
+static void *out_buffer(const struct run *r, const struct unit *u, struct scratch *m, size_t n)
+{
+    const struct copy_sink *s = &r->c->sink;
+    uint64_t place = s->place ? s->place(s->arg, u->target, unit_at(r, u)) : 0;
+    char *p = grow_buffer(m, OUT, n + 2 * OUTFILE_PAGE);
+    return p + (-(uintptr_t)p % OUTFILE_PAGE + place % OUTFILE_PAGE);
+}
+
 static int run_unit(void *arg, size_t i, struct err *e)
 {
     struct run *r = arg;
@@ -274,7 +284,7 @@ static int run_unit(void *arg, size_t i, struct err *e)
     enum dtype type = s->target[u->target].dtype;
     size_t bytes = (size_t)box_count(u->box) * dtype_size(type);
     struct scratch *m = take_scratch(r);
-    struct box_mem out = {grow_buffer(m, OUT, bytes), type, u->box, u->box.count[1]};
+    struct box_mem out = {out_buffer(r, u, m, bytes), type, u->box, u->box.count[1]};
     int code = 0;
     if (unit_stands(r, u, out.data, bytes)) {
         s->keep(s->arg, u->target, unit_at(r, u), out.data, bytes);

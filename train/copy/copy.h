@@ -80,6 +80,9 @@ struct copy_sink {
      */
     int (*write)(void *arg, size_t target, uint64_t at, const void *p, size_t n, struct err *e);
     void *arg;
+    /* Where a byte will lie in its file: memory that lies so in its pages is written fastest. NULL:
+     * anywhere. */
+    uint64_t (*place)(void *arg, size_t target, uint64_t at);
     /*
      * For a journal: what stands there of an earlier run (false: cannot be read), and that it
      * stays, as if it had just been written.

@@ -50,6 +50,11 @@ static int write_shard(void *arg, size_t target, uint64_t at, const void *p, siz
     return ckpt_shard_write(arg, target, at, p, n, e);
 }
 
+static uint64_t place_in_shard(void *arg, size_t target, uint64_t at)
+{
+    return ckpt_shard_place(arg, target, at);
+}
+
 static bool read_shard(void *arg, size_t target, uint64_t at, void *p, size_t n)
 {
     return ckpt_shard_read(arg, target, at, p, n);
@@ -74,6 +79,7 @@ void copy_to_shard(struct ckpt_shard *s, struct copy_sink *ret, struct copy_targ
                               .n = n,
                               .order = ckpt_shard_order(s, &sorted),
                               .write = write_shard,
+                              .place = place_in_shard,
                               .read = read_shard,
                               .keep = keep_shard,
                               .arg = s};
@@ -84,6 +90,11 @@ static int write_safetensors(void *arg, size_t target, uint64_t at, const void *
                              struct err *e)
 {
     return st_out_write(arg, target, at, p, n, e);
+}
+
+static uint64_t place_in_safetensors(void *arg, size_t target, uint64_t at)
+{
+    return st_out_offset(arg, target) + at;
 }
 
 static bool reread_safetensors(void *arg, size_t target, uint64_t at, void *p, size_t n)
@@ -112,6 +123,7 @@ void copy_to_safetensors(struct st_out *o, struct copy_sink *ret, struct copy_ta
                               .n = n,
                               .order = st_out_order(o),
                               .write = write_safetensors,
+                              .place = place_in_safetensors,
                               .read = reread_safetensors,
                               .keep = keep_safetensors,
                               .arg = o};

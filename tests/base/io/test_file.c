@@ -15,6 +15,7 @@
 
 #include "base/core/mem.h"
 #include "base/io/path.h"
+#include "base/io/ranges.h"
 #include "tests/base/fresh.h"
 #include "tests/t.h"
 
@@ -374,9 +375,44 @@ static void a_lock_has_one_holder(void)
     T_ERR(file_lock(t_dir(), &second, &held, &e), &e, ERR_IO, "cannot create");
 }
 
-T_MAIN(T_CASE(a_lock_has_one_holder), T_CASE(nothing_appears_before_commit),
-       T_CASE(abort_leaves_what_was_there), T_CASE(two_writers_of_one_name),
-       T_CASE(pieces_of_any_size), T_CASE(places_that_cannot_be),
+/* A file of 5 MB and a bit, by ranges of random lengths from memory that does or does not lie in
+ * its pages as they do in the file's. */
+static void ranges_in_any_order(void)
+{
+    enum { SIZE = 5000003, SLACK = 2 * OUTFILE_PAGE };
+    struct outfile f;
+    struct err e;
+    struct buf back = {0};
+    uint64_t begin[64], n = 0, seen = 0;
+    unsigned char *want = malloc(SIZE), *memory = malloc(SIZE + SLACK);
+    for (uint64_t i = 0; i < SIZE; i++)
+        want[i] = (unsigned char)t_rand(3, i);
+    for (uint64_t at = 0; at < SIZE && n < 63; at += 1 + t_rand(4, n) % 3000000 / (1 + n % 3))
+        begin[n++] = at;
+    begin[n] = SIZE;
+    T_OK(outfile_open(&f, t_path("ranges"), &e), &e);
+    T_OK(outfile_ranges(&f, SIZE, &e), &e);
+    for (uint64_t k = n; k-- > 0;) {
+        size_t bytes = (size_t)(begin[k + 1] - begin[k]);
+        size_t shift = k % 4 == 3 ? 1 : (size_t)(begin[k] % OUTFILE_PAGE);
+        unsigned char *p = memory + (-(uintptr_t)memory % OUTFILE_PAGE) + shift;
+        memcpy(p, want + begin[k], bytes);
+        T_OK(outfile_write_at(&f, begin[k], p, bytes, &e), &e);
+        seen += bytes;
+    }
+    T_EQ(seen, SIZE);
+    T_OK(outfile_commit(&f, &e), &e);
+    T_OK(file_read(t_path("ranges"), SIZE + 1, &back, &e), &e);
+    T_EQ(back.len, SIZE);
+    T_MEM(back.data, want, SIZE);
+    buf_finish(&back);
+    free(memory);
+    free(want);
+}
+
+T_MAIN(T_CASE(ranges_in_any_order), T_CASE(a_lock_has_one_holder),
+       T_CASE(nothing_appears_before_commit), T_CASE(abort_leaves_what_was_there),
+       T_CASE(two_writers_of_one_name), T_CASE(pieces_of_any_size), T_CASE(places_that_cannot_be),
        T_CASE(kill_9_leaves_a_whole_file), T_CASE(a_crowd_costs_nothing),
        T_CASE(only_what_is_left_is_swept), T_CASE(what_is_held_stays),
        T_CASE(what_was_taken_away_is_not_committed), T_CASE(full_disk), T_CASE(full_device),
