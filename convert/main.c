@@ -10,6 +10,7 @@
 #include "base/format/json.h"
 #include "base/io/path.h"
 #include "base/core/program.h"
+#include "convert/average.h"
 #include "convert/cli.h"
 #include "convert/report.h"
 #include "convert/reshard.h"
@@ -17,7 +18,7 @@
 #include "convert/source.h"
 #include "train/gguf/gguf_model.h"
 
-enum { INSPECT = 1, VERIFY = 2, IMPORT = 4, EXPORT = 8, RESHARD = 16 };
+enum { INSPECT = 1, VERIFY = 2, IMPORT = 4, EXPORT = 8, RESHARD = 16, AVERAGE = 32 };
 
 static const struct opt_verb verbs[] = {
     {"inspect", "CKPT...", "what a checkpoint is",
@@ -40,6 +41,8 @@ static const struct opt_verb verbs[] = {
      true},
     {"reshard", "SRC DST", "cut a checkpoint for another number of ranks",
      WEFT_PREFIX "convert reshard --ranks 8 run/iter_0000100 cut\n", true},
+    {"average", "CKPT... DST", "the average of the weights of checkpoints",
+     WEFT_PREFIX "convert average run/iter_0000080 run/iter_0000090 run/iter_0000100 soup\n", true},
     {.name = NULL},
 };
 
@@ -68,7 +71,7 @@ static const struct opt table[] = {
             .help = "check everything that can be checked without the data and print what would be "
                     "written: files, bytes, memory, disk, and all that is ignored"),
     OPT_ROW(.name = "overwrite", .type = OPT_SWITCH, .offset = offsetof(struct cli, overwrite),
-            .group = "output", .verbs = IMPORT | EXPORT | RESHARD, .basic = true,
+            .group = "output", .verbs = IMPORT | EXPORT | RESHARD | AVERAGE, .basic = true,
             .help = "replace a target that exists"),
     OPT_ROW(.name = "adapter", .type = OPT_TEXT, .offset = offsetof(struct cli, adapter),
             .meta = "DIR", .group = "input", .verbs = IMPORT, .basic = true,
@@ -103,7 +106,7 @@ static const struct opt table[] = {
                     "larger"),
     OPT_ROW(.name = "max-file-size", .type = OPT_INT, .offset = offsetof(struct cli, file_size),
             .unset = "5G", .min = 1, .max = 1e15, .meta = "BYTES", .group = "output",
-            .verbs = IMPORT | RESHARD, .brief = "bytes of tensors in a file",
+            .verbs = IMPORT | RESHARD | AVERAGE, .brief = "bytes of tensors in a file",
             .help = "bytes of tensors in one file of the checkpoint at most, unless a single row "
                     "has more"),
     OPT_ROW(.name = "ignore-config-key", .type = OPT_LIST,
@@ -113,7 +116,8 @@ static const struct opt table[] = {
                     "for; it stays in the file"),
     OPT_ROW(.name = "threads", .type = OPT_INT, .offset = offsetof(struct cli, threads),
             .unset = "one for each processor", .min = 1, .max = 1024, .meta = "N",
-            .group = "general", .verbs = IMPORT | EXPORT | RESHARD, .help = "threads that copy"),
+            .group = "general", .verbs = IMPORT | EXPORT | RESHARD | AVERAGE,
+            .help = "threads that copy"),
     {.name = NULL},
 };
 
@@ -198,6 +202,8 @@ static const struct opt_synonym verb_synonyms[] = {
     {"split", "reshard", NULL},
     {"shard", "reshard", NULL},
     {"merge", "reshard", NULL},
+    {"mean", "average", NULL},
+    {"soup", "average", NULL},
     {"diff", "verify", "verify --same"},
     {"compare", "verify", "verify --same"},
     {"to-gguf", "export", "export --to gguf"},
@@ -345,6 +351,21 @@ static int reshard(const struct opts *o, const struct cli *v, struct err *e)
     return reshard_run(&r, e);
 }
 
+static int average(const struct opts *o, const struct cli *v, struct err *e)
+{
+    if (o->nfile < 3) {
+        err_set(e, ERR_USAGE, "average needs two checkpoints or more and the folder for theirs");
+        return err_hint(e, WEFT_PREFIX "convert average run/iter_0000090 run/iter_0000100 soup");
+    }
+    const struct average a = {.from = (const char *const *)o->file,
+                              .n = o->nfile - 1,
+                              .to = o->file[o->nfile - 1],
+                              .max_file_size = (uint64_t)v->file_size,
+                              .overwrite = v->overwrite,
+                              .copy = {.threads = (int)v->threads}};
+    return average_run(&a, e);
+}
+
 /* All of them, the sound ones too when one is damaged; the code of the first that failed. */
 static int each(const struct cli *v, const char *path, bool newest,
                 int (*fn)(const struct cli *, const char *, struct err *))
@@ -372,13 +393,14 @@ static int main_run(const struct opts *o, const struct cli *v, struct err *e)
                                                                                 verify_one};
     if (o->verb < 0) {
         err_set(e, ERR_USAGE,
-                WEFT_PREFIX "convert needs a verb: inspect, verify, import, export or reshard");
+                WEFT_PREFIX
+                "convert needs a verb: inspect, verify, import, export, reshard or average");
         return err_hint(e, WEFT_PREFIX "convert -h shows how it is used");
     }
     log_set_level(v->common.quiet ? LOG_WARN : v->common.verbose ? LOG_DEBUG : LOG_INFO);
     if (o->verb >= 2) {
         static int (*const verb[])(const struct opts *, const struct cli *,
-                                   struct err *) = {cmd_import, cmd_export, reshard};
+                                   struct err *) = {cmd_import, cmd_export, reshard, average};
         opts_warn_unused(o, NULL, NULL);
         return verb[o->verb - 2](o, v, e);
     }

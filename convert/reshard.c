@@ -11,12 +11,12 @@
 #include "convert/source.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/shard.h"
+#include "train/copy/copy_ckpt.h"
 #include "train/copy/copy_files.h"
 #include "train/copy/copy_journal.h"
 
 /* What one rank writes. */
 struct share {
-    int rank;
     struct ckpt_shard *shard;
     struct copy_step *step;
     size_t n;
@@ -91,37 +91,15 @@ static void reshard_plan(struct share *s, const struct ckpt *c, const struct cop
     }
 }
 
-static int write_share(struct share *s, struct ckpt_writer *w, const struct reshard *r,
-                       struct err *e)
-{
-    struct copy_target *target = NULL;
-    struct copy copy = {.step = s->step, .nsteps = s->n};
-    struct copy_options o = {.threads = r->threads, .journal = r->journal, .part = s->rank};
-    struct buf fragment = {0};
-    int code = ckpt_shard_begin(s->shard, e);
-    if (!code) {
-        copy_to_shard(s->shard, &copy.sink, &target);
-        code = copy_check(&copy, e);
-    }
-    if (!code)
-        code = copy_run(&copy, &o, e);
-    if (!code)
-        code = ckpt_shard_end(s->shard, &fragment, e);
-    if (!code)
-        code = ckpt_add(w, fragment.data, fragment.len, e);
-    buf_finish(&fragment);
-    free(target);
-    return code;
-}
-
 static int write_rank(const struct ckpt *c, const struct copy_source *source, int rank,
                       struct ckpt_writer *w, const struct reshard *r, struct err *e)
 {
-    struct share s = {.rank = rank};
+    struct share s = {0};
     struct ckpt_shard_options o = {.rank = rank, .max_file_size = r->max_file_size};
+    struct copy_options how = {.threads = r->threads, .journal = r->journal, .part = rank};
     ckpt_shard_create(ckpt_writer_folder(w), &o, &s.shard);
     reshard_plan(&s, c, source, rank, r->ranks);
-    int code = write_share(&s, w, r, e);
+    int code = copy_ckpt_shard(w, s.shard, s.step, s.n, &how, e);
     ckpt_shard_destroy(s.shard);
     free(s.step);
     return code;
@@ -140,19 +118,27 @@ static int copy_further(const struct ckpt *c, struct ckpt_writer *w, struct err 
     return code;
 }
 
-static int write_ranks(struct ckpt *c, struct ckpt_writer *w, const struct reshard *r,
+struct resharding {
+    struct ckpt *ckpt;
+    struct reshard how;
+};
+
+static int write_ranks(void *arg, struct ckpt_writer *w, struct copy_journal *journal,
                        struct err *e)
 {
+    struct resharding *x = arg;
+    struct ckpt *c = x->ckpt;
     struct copy_source *source = mem_new(ckpt_tensors(c) + 1, sizeof(*source));
     int code = 0;
+    x->how.journal = journal;
     for (size_t i = 0; i < ckpt_tensors(c); i++)
         copy_from_ckpt(c, ckpt_tensor_at(c, i), &source[i]);
-    for (int k = 0; !code && k < r->ranks; k++)
-        code = write_rank(c, source, k, w, r, e);
+    for (int k = 0; !code && k < x->how.ranks; k++)
+        code = write_rank(c, source, k, w, &x->how, e);
     if (!code)
         code = copy_further(c, w, e);
     if (!code) /* what is read is what was once written; an earlier run did not judge its part */
-        code = copy_journal_resumed(r->journal) ? ckpt_verify(c, e) : ckpt_check(c, e);
+        code = copy_journal_resumed(journal) ? ckpt_verify(c, e) : ckpt_check(c, e);
     if (!code)
         code = ckpt_commit(w, ckpt_meta(c), e);
     free(source);
@@ -161,28 +147,21 @@ static int write_ranks(struct ckpt *c, struct ckpt_writer *w, const struct resha
 
 static int write_all(struct ckpt *c, const struct reshard *r, struct err *e)
 {
-    struct reshard own = *r;
-    struct ckpt_writer *w = NULL;
-    struct buf text = {0}, identity = {0};
-    struct outdir_mark mark;
-    enum outdir_left left;
+    struct resharding x = {c, *r};
+    struct buf identity = {0};
     identity_begin(&identity, "reshard");
     identity_number(&identity, "ranks", r->ranks);
     identity_number(&identity, "file size", (int64_t)r->max_file_size);
     int code = identity_ckpt(&identity, c, e);
-    mark = copy_journal_mark(buf_str(&identity), &text);
-    if (!code)
-        code = ckpt_writer_resume(r->to, ckpt_meta(c)->iteration, &mark, &left, &w, e);
-    if (!code)
-        code = copy_journal_open(ckpt_writer_folder(w), &mark, left, r->to, &own.journal, e);
-    if (!code)
-        code = write_ranks(c, w, &own, e);
-    if (copy_journal_worth(code) && own.journal)
-        ckpt_writer_keep(w);
-    copy_journal_close(own.journal);
-    ckpt_writer_close(w);
+    if (!code) {
+        const struct copy_ckpt to = {.dir = r->to,
+                                     .iteration = ckpt_meta(c)->iteration,
+                                     .identity = buf_str(&identity),
+                                     .write = write_ranks,
+                                     .arg = &x};
+        code = copy_ckpt_write(&to, e);
+    }
     buf_finish(&identity);
-    buf_finish(&text);
     return code;
 }
 

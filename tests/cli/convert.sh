@@ -229,6 +229,48 @@ done
 no_file cut
 no_file out2
 
+t "average: fp32 sums, rounded once, weights alone"
+rm -rf run r2 mean
+"$make" save run 10
+"$make" save r2 11
+"$make" save r2 12
+expect 0 "$CONVERT" average run r2/iter_0000011 r2 mean
+err_has "mean/iter_0000000: the average of 3 checkpoints, 20 tensors"
+expect 0 "$CONVERT" verify mean
+out_has "20 tensors"
+cat >mean.py <<'END'
+import json, struct, sys
+def read(folder):
+    blob = open(folder + "/param-00000.safetensors", "rb").read()
+    n = struct.unpack("<Q", blob[:8])[0]
+    h = json.loads(blob[8:8 + n])
+    h.pop("__metadata__")
+    return {k: struct.unpack("<%df" % ((v["data_offsets"][1] - v["data_offsets"][0]) // 4),
+                             blob[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]]) for k, v in h.items()}
+f = lambda x: struct.unpack("<f", struct.pack("<f", x))[0]
+*parts, mean = [read(x) for x in sys.argv[1:]]
+assert set(mean) == set(parts[0]) and any(parts[0]["embed.weight"])
+for k, values in mean.items():
+    for i, v in enumerate(values):
+        s = parts[0][k][i]
+        for p in parts[1:]:
+            s = f(s + p[k][i])
+        assert v == f(s / len(parts)), (k, i, v)
+END
+expect 0 python3 mean.py run/iter_0000010 r2/iter_0000011 r2/iter_0000012 mean/iter_0000000
+expect 2 "$CONVERT" average run r2 mean
+err_has "mean/iter_0000000 exists"
+expect 0 "$CONVERT" average --overwrite run run mean
+expect 0 python3 mean.py run/iter_0000010 mean/iter_0000000
+flip r2/iter_0000012/param-00000.safetensors 9000
+expect 7 "$CONVERT" average run r2 broken
+err_has "; damaged: param '"
+check [ -z "$(ls -A broken)" ]
+expect 2 "$CONVERT" average run "$SRC/tests/golden/2/run" broken
+err_has "is another model than run/iter_0000010: "
+expect 2 "$CONVERT" average run broken
+err_has "average needs two checkpoints or more"
+
 t "what is not there"
 rm -rf run nothing
 save 10

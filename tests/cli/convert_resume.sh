@@ -80,6 +80,24 @@ if [ $? = 3 ]; then
     check [ $step -gt 40 ]
     struck
 
+    t "killed at some moments of a larger one"
+    rows=1500000 moments=4 each=7 # 42 MB
+    [ -z "${WEFT_FULL:-}" ] || rows=38000000 moments=20 each=48 # 1 GB
+    "$make" two big 10 $rows
+    "$CONVERT" reshard -q big bigcut
+    i=1
+    while [ $i -le $moments ]; do
+        rm -rf k
+        expect 0 "$kill_at" data:$((i * each + 6)) "$CONVERT" reshard -q big k
+        nothing k
+        expect 0 "$CONVERT" reshard big k
+        err_has "is continued"
+        expect 0 diff -r bigcut k
+        i=$((i + 1))
+    done
+    rm -rf big bigcut k
+    struck
+
     t "what was written is not written again, and is only believed by its digest"
     rm -rf k
     expect 0 "$kill_at" 36 "$CONVERT" export -q --threads 1 run k/m

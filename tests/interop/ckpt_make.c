@@ -5,7 +5,7 @@
  *
  *     ckpt_make save DIR ITERATION [GROUP...]  a tiny Llama with moments, values a function of the
  *                                     iteration; and a tensor "stray" of each GROUP
- *     ckpt_make two DIR ITERATION     two tensors of no model, one of many rows
+ *     ckpt_make two DIR ITERATION [ROWS]  two tensors of no model, one of 300 rows or ROWS
  *     ckpt_make read FILE             what st_open makes of a safetensors file, a line for each
  *                                     tensor: name, dtype, shape, XXH3-128 of its bytes
  *     ckpt_make seal MANIFEST         gives a manifest that was edited its digest again
@@ -138,17 +138,17 @@ static int save(const char *dir, int64_t iteration, char **stray, struct err *e)
 }
 
 /* A shard of the two. */
-static int put_two(struct ckpt_writer *w, struct err *e)
+static int put_two(struct ckpt_writer *w, int64_t rows, struct err *e)
 {
-    enum { ROWS = 300, COLS = 7 };
-    static float data[ROWS * COLS];
-    const int64_t matrix[2] = {ROWS, COLS}, vector[2] = {COLS, 1};
-    struct box_mem mem[2] = {{data, DTYPE_F32, {{0, 0}, {ROWS, COLS}}, COLS},
+    enum { COLS = 7 };
+    float *data = mem_new((size_t)rows * COLS, sizeof(*data));
+    const int64_t matrix[2] = {rows, COLS}, vector[2] = {COLS, 1};
+    struct box_mem mem[2] = {{data, DTYPE_F32, {{0, 0}, {rows, COLS}}, COLS},
                              {data + 3, DTYPE_F32, {{0, 0}, {COLS, 1}}, 1}};
     struct ckpt_shard *s;
     struct buf fragment = {0};
-    for (int i = 0; i < ROWS * COLS; i++)
-        data[i] = (float)(i * i % 1009) / 8;
+    for (int64_t i = 0; i < rows * COLS; i++)
+        data[i] = (float)(i * i % 1000003) / 8;
     ckpt_shard_create(ckpt_writer_folder(w), &(struct ckpt_shard_options){0}, &s);
     ckpt_shard_add(s, CKPT_PARAM, "a", 2, matrix, DTYPE_F32, mem[0].box);
     ckpt_shard_add(s, CKPT_PARAM, "b", 1, vector, DTYPE_F32, mem[1].box);
@@ -161,17 +161,18 @@ static int put_two(struct ckpt_writer *w, struct err *e)
         code = ckpt_add(w, fragment.data, fragment.len, e);
     buf_finish(&fragment);
     ckpt_shard_destroy(s);
+    free(data);
     return code;
 }
 
-static int save_two(const char *dir, int64_t iteration, struct err *e)
+static int save_two(const char *dir, int64_t iteration, int64_t rows, struct err *e)
 {
     const struct ckpt_meta meta = {.iteration = iteration, .model = "{}", .eod = -1};
     struct ckpt_writer *w;
     int code = ckpt_writer_open(dir, iteration, &w, e);
     if (code)
         return code;
-    code = put_two(w, e);
+    code = put_two(w, rows, e);
     if (!code)
         code = ckpt_put_bytes(w, "config.toml", "[model]\n", 8, e);
     if (!code)
@@ -224,15 +225,17 @@ int main(int argc, char **argv)
     int code;
     if (argc >= 4 && !strcmp(argv[1], "save"))
         code = save(argv[2], strtoll(argv[3], NULL, 10), argv + 4, &e);
-    else if (argc == 4 && !strcmp(argv[1], "two"))
-        code = save_two(argv[2], strtoll(argv[3], NULL, 10), &e);
+    else if (argc >= 4 && !strcmp(argv[1], "two"))
+        code = save_two(argv[2], strtoll(argv[3], NULL, 10),
+                        argc > 4 ? strtoll(argv[4], NULL, 10) : 300, &e);
     else if (argc == 3 && !strcmp(argv[1], "read"))
         code = read_back(argv[2], &e);
     else if (argc == 3 && !strcmp(argv[1], "seal"))
         code = seal(argv[2], &e);
     else
-        code = err_set(&e, ERR_USAGE,
-                       "ckpt_make save DIR ITERATION [GROUP...] | two DIR ITERATION | read FILE | "
-                       "seal MANIFEST");
+        code = err_set(
+            &e, ERR_USAGE,
+            "ckpt_make save DIR ITERATION [GROUP...] | two DIR ITERATION [ROWS] | read FILE | "
+            "seal MANIFEST");
     return code ? log_err(&e) : 0;
 }

@@ -162,6 +162,12 @@ static void scale(float *v, float by, int64_t n)
         v[i] *= by;
 }
 
+static void divide(float *v, float by, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        v[i] /= by;
+}
+
 static void add_scaled(float *v, const float *x, float by, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -185,6 +191,8 @@ static int calculate(const struct copy_step *s, struct box_mem to, struct scratc
     }
     if (code)
         return code;
+    if (s->divisor != 0)
+        divide(sum.data, s->divisor, n);
     if (s->add != 0)
         box_add(sum, s->add);
     if (s->update) {

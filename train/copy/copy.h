@@ -61,6 +61,7 @@ struct copy_step {
     const float *weight;
     const struct copy_source *const *more;
     size_t nmore;
+    float divisor; /* the sum is divided by it; 0: not */
 };
 
 /* A tensor that is written: the bytes of its elements row by row. */
