@@ -12,6 +12,7 @@
 #include "base/core/program.h"
 #include "convert/average.h"
 #include "convert/cli.h"
+#include "convert/foreign.h"
 #include "convert/report.h"
 #include "convert/reshard.h"
 #include "convert/same.h"
@@ -21,9 +22,10 @@
 enum { INSPECT = 1, VERIFY = 2, IMPORT = 4, EXPORT = 8, RESHARD = 16, AVERAGE = 32 };
 
 static const struct opt_verb verbs[] = {
-    {"inspect", "CKPT...", "what a checkpoint is",
+    {"inspect", "CKPT...", "what a checkpoint, model or file of weights is",
      WEFT_PREFIX "convert inspect run/iter_0000100\n" WEFT_PREFIX
-                 "convert inspect --json --tensors run | jq .parameters\n",
+                 "convert inspect --json --tensors run | jq .parameters\n" WEFT_PREFIX
+                 "convert inspect Llama-3.2-1B\n",
      true},
     {"verify", "CKPT...", "hash every file, check every tensor",
      WEFT_PREFIX "convert verify run/iter_0000100\n" WEFT_PREFIX "convert verify run\n" WEFT_PREFIX
@@ -232,18 +234,25 @@ int cli_write_out(const struct buf *b, struct err *e)
 
 /* ---- verbs --------------------------------------------------------------------------------- */
 
-static int inspect_one(const struct cli *v, const char *path, struct err *e)
+static int inspect_ckpt(const struct cli *v, const char *path, struct buf *b, struct err *e)
 {
     struct ckpt *c;
-    struct buf b = {0};
     int code = ckpt_open(path, &c, e);
     if (code)
         return code;
-    code = v->json ? report_json(c, v->tensors, &b, e) : report_text(c, v->tensors, &b, e);
+    code = v->json ? report_json(c, v->tensors, b, e) : report_text(c, v->tensors, b, e);
+    ckpt_close(c);
+    return code;
+}
+
+static int inspect_one(const struct cli *v, const char *path, struct err *e)
+{
+    struct buf b = {0};
+    int code = foreign_is(path) ? foreign_report(path, v->json, v->tensors, &b, e)
+                                : inspect_ckpt(v, path, &b, e);
     if (!code)
         code = cli_write_out(&b, e);
     buf_finish(&b);
-    ckpt_close(c);
     return code;
 }
 
@@ -373,7 +382,13 @@ static int each(const struct cli *v, const char *path, bool newest,
     struct err e = {0};
     char **name = NULL;
     size_t n = 0;
-    int first = named_ckpts(path, &name, &n, &e);
+    int first = 0;
+    if (newest && foreign_is(path)) { /* inspect reads more than checkpoints */
+        name = mem_new(1, sizeof(*name));
+        name[n++] = mem_strdup(path);
+    } else {
+        first = named_ckpts(path, &name, &n, &e);
+    }
     if (first)
         log_err(&e);
     for (size_t i = 0; i < n && (i == 0 || !newest); i++) {

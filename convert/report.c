@@ -20,10 +20,10 @@ static int read_spec(const struct ckpt *c, struct spec *ret, struct err *e)
 }
 
 /* 1,234,567 */
-static void add_count(struct buf *b, uint64_t v)
+void report_count(struct buf *b, uint64_t v)
 {
     if (v >= 1000) {
-        add_count(b, v / 1000);
+        report_count(b, v / 1000);
         buf_addf(b, ",%03d", (int)(v % 1000));
     } else {
         buf_addf(b, "%d", (int)v);
@@ -51,7 +51,7 @@ static uint64_t total_bytes(const struct ckpt *c)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void add_model(struct buf *b, const struct ckpt *c, const struct spec *s)
+void report_model(struct buf *b, const struct spec *s, uint64_t parameters)
 {
     static const char *const acts[] = {"GELU (tanh)", "GELU (erf)", "SwiGLU"};
     buf_addf(b, "model       %lld layers of %lld, %lld heads", (long long)s->layers,
@@ -59,7 +59,7 @@ static void add_model(struct buf *b, const struct ckpt *c, const struct spec *s)
     if (s->kv_heads != s->heads)
         buf_addf(b, " in %lld groups", (long long)s->kv_heads);
     buf_addf(b, " of %lld, MLP %lld, ", (long long)s->head_dim, (long long)s->ffn);
-    add_count(b, count_parameters(c));
+    report_count(b, parameters);
     buf_addf(b, " parameters\n            %s, %s, %s positions up to %lld, %s, head %s\n",
              s->norm == SPEC_RMSNORM ? "RMSNorm" : "LayerNorm", acts[s->act],
              s->position == SPEC_ROPE ? "rotary" : "learned", (long long)s->max_positions,
@@ -108,7 +108,7 @@ static void add_groups(struct buf *b, const struct ckpt *c)
             elements += (uint64_t)(t->size[0] * t->size[1]);
         }
         buf_addf(b, "%-11s %zu tensors, ", ckpt_tensor_at(c, i)->group, n);
-        add_count(b, elements);
+        report_count(b, elements);
         buf_adds(b, " elements\n");
     }
 }
@@ -132,9 +132,9 @@ int report_text(const struct ckpt *c, bool tensors, struct buf *out, struct err 
     if (code)
         return code;
     buf_addf(out, "%s\niteration   %lld, ", ckpt_path(c), (long long)m->iteration);
-    add_count(out, (uint64_t)m->consumed_samples);
+    report_count(out, (uint64_t)m->consumed_samples);
     buf_addf(out, " samples consumed; written by weft %s\n", m->weft);
-    add_model(out, c, &s);
+    report_model(out, &s, count_parameters(c));
     add_tokenizer(out, m);
     add_pairs(out, "kernels", m->kernels, m->nkernels);
     add_pairs(out, "state", m->state, m->nstate);
@@ -143,7 +143,7 @@ int report_text(const struct ckpt *c, bool tensors, struct buf *out, struct err 
     if (code)
         return code;
     buf_addf(out, "files       %zu, ", ckpt_files(c));
-    add_count(out, total_bytes(c));
+    report_count(out, total_bytes(c));
     buf_adds(out, " bytes\n");
     for (size_t i = 0; i < ckpt_files(c); i++) {
         const struct ckpt_file *f = ckpt_file_at(c, i);
@@ -157,7 +157,7 @@ int report_text(const struct ckpt *c, bool tensors, struct buf *out, struct err 
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static void json_text(struct buf *b, const char *key, const char *value)
+void report_json_text(struct buf *b, const char *key, const char *value)
 {
     jsonw_key(b, key);
     if (value)
@@ -172,7 +172,7 @@ static void json_pairs(struct buf *b, const char *key, const struct ckpt_pair *p
     buf_addc(b, '{');
     for (size_t i = 0; i < n; i++) {
         buf_adds(b, i ? "," : "");
-        json_text(b, p[i].key, p[i].value);
+        report_json_text(b, p[i].key, p[i].value);
     }
     buf_addc(b, '}');
 }
@@ -180,19 +180,19 @@ static void json_pairs(struct buf *b, const char *key, const struct ckpt_pair *p
 static void json_meta(struct buf *b, const struct ckpt *c)
 {
     const struct ckpt_meta *m = ckpt_meta(c);
-    json_text(b, "path", ckpt_path(c));
+    report_json_text(b, "path", ckpt_path(c));
     buf_addf(b, ",\"iteration\":%lld,\"consumed_samples\":%lld,", (long long)m->iteration,
              (long long)m->consumed_samples);
-    json_text(b, "weft", m->weft);
+    report_json_text(b, "weft", m->weft);
     buf_addf(b, ",\"model\":%s,\"parameters\":%lld,\"tokenizer\":{", m->model,
              (long long)count_parameters(c));
-    json_text(b, "type", m->tokenizer_type);
+    report_json_text(b, "type", m->tokenizer_type);
     buf_addc(b, ',');
-    json_text(b, "digest", m->tokenizer_digest);
+    report_json_text(b, "digest", m->tokenizer_digest);
     buf_addf(b, m->vocab_size ? ",\"vocab_size\":%lld" : ",\"vocab_size\":null",
              (long long)m->vocab_size);
     buf_addf(b, m->eod >= 0 ? ",\"eod\":%lld}," : ",\"eod\":null},", (long long)m->eod);
-    json_text(b, "data_digest", m->data_digest);
+    report_json_text(b, "data_digest", m->data_digest);
     buf_addc(b, ',');
     json_pairs(b, "kernels", m->kernels, m->nkernels);
     buf_addc(b, ',');
@@ -205,9 +205,9 @@ static void json_files(struct buf *b, const struct ckpt *c)
     for (size_t i = 0; i < ckpt_files(c); i++) {
         const struct ckpt_file *f = ckpt_file_at(c, i);
         buf_adds(b, i ? ",{" : "{");
-        json_text(b, "name", f->name);
+        report_json_text(b, "name", f->name);
         buf_addf(b, ",\"size\":%llu,", (unsigned long long)f->size);
-        json_text(b, ckpt_version(c) > 1 ? "sum128" : "xxh3_128", f->digest);
+        report_json_text(b, ckpt_version(c) > 1 ? "sum128" : "xxh3_128", f->digest);
         buf_addc(b, '}');
     }
     buf_addc(b, ']');
@@ -219,11 +219,11 @@ static void json_tensors(struct buf *b, const struct ckpt *c)
     for (size_t i = 0; i < ckpt_tensors(c); i++) {
         const struct ckpt_tensor *t = ckpt_tensor_at(c, i);
         buf_adds(b, i ? ",{" : "{");
-        json_text(b, "group", t->group);
+        report_json_text(b, "group", t->group);
         buf_addc(b, ',');
-        json_text(b, "name", t->name);
+        report_json_text(b, "name", t->name);
         buf_addc(b, ',');
-        json_text(b, "dtype", dtype_name(t->dtype));
+        report_json_text(b, "dtype", dtype_name(t->dtype));
         buf_addf(b, ",\"shape\":[%lld", (long long)t->size[0]);
         if (t->rank == 2)
             buf_addf(b, ",%lld", (long long)t->size[1]);

@@ -18,6 +18,11 @@
 int report_text(const struct ckpt *c, bool tensors, struct buf *out, struct err *e);
 int report_json(const struct ckpt *c, bool tensors, struct buf *out, struct err *e);
 
+/* Parts of such reports: the model, 1,234,567, and "key":"value" (NULL: null). */
+void report_model(struct buf *b, const struct spec *s, uint64_t parameters);
+void report_count(struct buf *b, uint64_t v);
+void report_json_text(struct buf *b, const char *key, const char *value);
+
 /*
  * Every tensor of the model is there, in its shape, for the weights and for each kind of moments of
  * which there is any; and no other. ERR_INTEGRITY names the first that is not.

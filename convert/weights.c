@@ -15,6 +15,7 @@
 #include "convert/cli.h"
 #include "convert/gguf.h"
 #include "convert/identity.h"
+#include "convert/report.h"
 #include "convert/source.h"
 #include "convert/vocabulary.h"
 #include "train/gguf/gguf_model.h"
@@ -22,21 +23,10 @@
 #include "train/hf/hf_export.h"
 #include "train/hf/hf_import.h"
 
-/* 1,234,567 */
-static void add_number(struct buf *b, uint64_t v)
-{
-    if (v >= 1000) {
-        add_number(b, v / 1000);
-        buf_addf(b, ",%03d", (int)(v % 1000));
-    } else {
-        buf_addf(b, "%d", (int)v);
-    }
-}
-
 static void add_bytes(struct buf *b, const char *what, uint64_t n)
 {
     buf_addf(b, "%-11s ", what);
-    add_number(b, n);
+    report_count(b, n);
     buf_adds(b, " bytes\n");
 }
 
@@ -93,7 +83,7 @@ static struct copy_options copy_with(const struct cli *v, struct progress *p, co
 static void say_done(const char *dst, uint64_t bytes, double seconds)
 {
     struct buf b = {0};
-    add_number(&b, bytes);
+    report_count(&b, bytes);
     log_info("%s: %s bytes of tensors in %.1f s, %.2f GB/s", dst, buf_str(&b), seconds,
              (double)bytes / 1e9 / (seconds > 1e-9 ? seconds : 1e-9));
     buf_finish(&b);

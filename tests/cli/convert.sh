@@ -198,7 +198,7 @@ save 10 20
 cp -r run runs/a
 printf '{}' >model/config.json
 touch model/model.safetensors data.bin data.idx
-for verb in inspect verify "export out2" "reshard cut"; do
+for verb in verify "export out2" "reshard cut"; do
     to=${verb#* }
     [ "$to" != "$verb" ] || to=
     verb=${verb% *}
@@ -221,6 +221,10 @@ for verb in inspect verify "export out2" "reshard cut"; do
     expect 4 "$CONVERT" $verb nothing $to
     err_has "nothing: no such checkpoint"
 done
+expect 3 "$CONVERT" inspect runs
+err_has "runs: is a folder of runs"
+expect 4 "$CONVERT" inspect run/iter_000001
+err_has "did you mean run/iter_0000010?"
 flip run/iter_0000020/manifest.json 100
 for verb in export reshard; do
     expect 7 "$CONVERT" $verb run cut
@@ -270,6 +274,43 @@ expect 2 "$CONVERT" average run "$SRC/tests/golden/2/run" broken
 err_has "is another model than run/iter_0000010: "
 expect 2 "$CONVERT" average run broken
 err_has "average needs two checkpoints or more"
+
+t "inspect: Hugging Face models and files of weights"
+rm -rf run model
+save 10
+expect 0 "$CONVERT" export -q run model
+expect 0 "$CONVERT" inspect model
+out_has "format      Hugging Face, LlamaForCausalLM"
+out_has "model       2 layers of 16, 4 heads in 2 groups of 4, MLP 24, 5,520 parameters"
+out_has "F32         20 tensors, 5,520 elements"
+out_has "model.safetensors"
+expect 0 "$CONVERT" inspect --json --tensors model
+cp .out a.json
+expect 0 python3 -c '
+import json
+d = json.load(open("a.json"))
+assert d["format"] == "huggingface" and d["architecture"] == "LlamaForCausalLM" and d["parameters"] == 5520, d
+assert d["model"]["num-layers"] == 2 and len(d["files"]) == 1 and len(d["tensors"]) == 20, d
+assert {"name": "model.norm.weight", "dtype": "F32", "file": "model.safetensors", "shape": [16]} in d["tensors"], d
+'
+for file in model/model.safetensors run/iter_0000010/param-00000.safetensors; do
+    expect 0 "$CONVERT" inspect --tensors $file
+    out_has "format      safetensors"
+    out_has "metadata    format: pt"
+    out_has "20 tensors, 5,520 elements"
+    check [ "$(grep -c '^F32  .*\[' .out)" = 20 ]
+    expect 0 "$CONVERT" inspect --json --tensors $file
+    cp .out a.json
+    expect 0 python3 -c '
+import json
+d = json.load(open("a.json"))
+assert d["format"] == "safetensors" and d["metadata"] == {"format": "pt"} and d["count"] == len(d["tensors"]) == 20, d
+'
+done
+expect 3 "$CONVERT" verify model/model.safetensors
+head -c 100 model/model.safetensors >short.safetensors
+expect 3 "$CONVERT" inspect short.safetensors
+err_has "short.safetensors: "
 
 t "what is not there"
 rm -rf run nothing

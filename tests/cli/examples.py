@@ -89,7 +89,7 @@ def commands():
 
     def take(place, some):
         for c in some:
-            c = re.sub(r"\s+", " ", re.sub(r"(convert (?:inspect|verify|reshard) \S+(?: \S+)*?)  +[a-z].*", r"\1", c)).strip()
+            c = re.sub(r"\s+", " ", re.sub(r"(convert (?:inspect|verify|reshard|average) \S+(?: \S+)*?)  +[a-z].*", r"\1", c)).strip()
             if starts.search(c) and "..." not in c:
                 found.setdefault(c, place)
 
@@ -207,7 +207,7 @@ def write_runs(root, call):
         shutil.copytree(f"{root}/runs/book", f"{root}/{name}")
     call("train", "run", "-q", "--num-layers", "1", "--hidden-size", "32", "--num-attention-heads", "2", "--seq-length", "32",
          "--max-position-embeddings", "32", "--lr", "1e-3", "--data-path", "book_text_document", "--split", "95,5,0",
-         "--train-iters", "100", "--save", "run")
+         "--train-iters", "100", "--save-interval", "10", "--save", "run")
     call("convert", "reshard", "-q", "--ranks", "2", "run/iter_0000100", "cut")
     # a Hugging Face model, and the checkpoint that it is imported as
     call("train", "run", "-q", "--preset", "llama-1m", "--lr", "1e-3", "--micro-batch-size", "2", "--data-path", "book_text_document",
@@ -228,7 +228,7 @@ def outputs(command):
                 yield value
         if parts[:2] and parts[0].endswith("tok") and parts[1:2] == ["convert"]:
             yield parts[3]
-        if parts[:2] and parts[0].endswith("convert") and parts[1] in ("import", "export", "reshard"):
+        if parts[:2] and parts[0].endswith("convert") and parts[1] in ("import", "export", "reshard", "average"):
             yield parts[-1]
 
 
