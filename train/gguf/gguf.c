@@ -7,7 +7,7 @@
 
 #include "base/core/bytes.h"
 #include "base/core/mem.h"
-#include "base/io/file.h"
+#include "base/io/ranges.h"
 #include "train/tensor/box.h"
 
 enum { VERSION = 3, HALF_MAX = 65504, Q8_0_BYTES = 2 + GGUF_Q8_0_BLOCK };
@@ -119,7 +119,7 @@ static void put_header(struct gguf_out *g, const struct gguf_keys *k, struct buf
         buf_addc(b, 0);
     for (size_t i = 0; i < g->n; i++)
         g->at[i] += b->len;
-    g->f.size = g->f.expected = b->len + offset;
+    g->f.size = b->len + offset;
 }
 
 /* The zeros after each tensor. */
@@ -147,8 +147,10 @@ int gguf_begin(const char *path, const struct gguf_keys *k, const struct gguf_te
     int code = outfile_open(&g->f, path, e);
     if (!code) {
         put_header(g, k, &header);
-        code = outfile_write_at(&g->f, 0, header.data, header.len, e);
+        code = outfile_ranges(&g->f, g->f.size, e);
     }
+    if (!code)
+        code = outfile_write_at(&g->f, 0, header.data, header.len, e);
     if (!code)
         code = pad_tensors(g, e);
     buf_finish(&header);
