@@ -22,8 +22,8 @@ int chat_session_open(struct chat_session *t, const struct job *j, const char *t
                       struct err *e);
 void chat_session_close(struct chat_session *t);
 
-/* Appends the ids of a conversation, in which the assistant is about to speak: a record of JSON if
- * the prompt begins with a brace, else what a user says. ERR_DATA for a record that is none. */
+/* Appends the ids of a conversation, in which the assistant speaks next: a JSON record if the
+ * prompt begins with a brace, else a user message. ERR_DATA for an invalid record. */
 int chat_session_encode(struct chat_session *t, const char *prompt, struct tok_ids *ids,
                         struct err *e);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whether what lies in the files is what was written. */
+/* Verifies that the files contain what was written. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -37,7 +37,7 @@ struct ckpt_pair {
     const char *key, *value;
 };
 
-/* What a reader needs besides tensors. Texts may be NULL (unknown) where no other word stands. */
+/* What a reader needs besides tensors. Texts may be NULL (unknown) unless noted. */
 struct ckpt_meta {
     int64_t iteration;
     int64_t consumed_samples;        /* the data cursor */
@@ -49,7 +49,7 @@ struct ckpt_meta {
     const char *data_digest;         /* of the data manifest */
     const struct ckpt_pair *kernels; /* which kernels and libraries ran, with versions */
     size_t nkernels;
-    const struct ckpt_pair *state; /* the engine's other counters, by its own names */
+    const struct ckpt_pair *state; /* further counters of the engine, by name */
     size_t nstate;
     const char *weft; /* version of the writer; set by reading, not looked at by writing */
 };
@@ -92,10 +92,10 @@ int ckpt_put_file(struct ckpt_writer *w, const char *name, const char *source, s
 /*
  * Checks that the shards cover each tensor exactly once (ERR_DATA names tensor and boxes), writes
  * the manifest, syncs, renames, syncs the parent, replaces the hint. No data are read or written.
- * meta->iteration is the writer's. On failure nothing stands under the final name and what stood
- * there is untouched; a full disk is ERR_IO with file and bytes. (Only a failed last step, the
- * hint, leaves the checkpoint in its place, and the sentence says so.) A checkpoint of the same
- * iteration is replaced. The writer can then only be closed.
+ * meta->iteration is the writer's. On failure the final name is untouched; a full disk is ERR_IO
+ * with file and bytes. (Only a failed last step, the hint, leaves the checkpoint committed, and the
+ * message says so.) A checkpoint of the same iteration is replaced. The writer can then only be
+ * closed.
  */
 int ckpt_commit(struct ckpt_writer *w, const struct ckpt_meta *meta, struct err *e);
 
@@ -162,7 +162,7 @@ int ckpt_open(const char *path, struct ckpt **ret, struct err *e);
  */
 int ckpt_verify(struct ckpt *c, struct err *e);
 
-/* The same for the files without tensors alone. */
+/* The same only for the files without tensors. */
 int ckpt_verify_further(struct ckpt *c, struct err *e);
 
 /*
@@ -174,8 +174,8 @@ int ckpt_open_newest(const char *dir, struct ckpt **ret, struct ckpt_skips *skip
 
 /*
  * The newest checkpoint of `dir` before the iteration `below` (INT64_MAX: any) that opens and whose
- * files other than tensors verify, as above. Its tensors are judged by ckpt_check when they have
- * been read; where that fails, the caller asks for an earlier one.
+ * files other than tensors verify, as above. Its tensors are checked by ckpt_check after they were
+ * read; if that fails, the caller requests an earlier one.
  */
 int ckpt_open_before(const char *dir, int64_t below, struct ckpt **ret, struct ckpt_skips *skipped,
                      struct err *e);
@@ -233,13 +233,13 @@ int ckpt_fingerprint(const struct ckpt *c, size_t tensor, struct fingerprint *re
 int ckpt_check(struct ckpt *c, struct err *e);
 
 /*
- * Committed checkpoints of a folder by name alone, newest first; a missing folder has none. Free
+ * Committed checkpoints of a folder, by name only, newest first; a missing folder has none. Free
  * *ret.
  */
 int ckpt_list(const char *dir, int64_t **ret, size_t *ret_n, struct err *e);
 
-/* The path of one of them, in fresh memory: "DIR/iter_0000100", or its other name where the process
- * that was replacing it was killed and no new one stands (FORMAT.md). */
+/* The path of one of them, in new memory: "DIR/iter_0000100", or its other name if the process that
+ * replaced it was killed before there was a new one (FORMAT.md). */
 char *ckpt_folder(const char *dir, int64_t iteration);
 
 #endif

@@ -105,7 +105,7 @@ static int read_pairs(const struct reader *r, const struct json *o, const char *
     return 0;
 }
 
-/* The model as text again, for those who want it so. */
+/* The model as text again. */
 static void print(struct buf *b, const struct json *v)
 {
     bool object = v->kind == JSON_OBJECT;
@@ -316,7 +316,7 @@ static int file_order(const void *a, const void *b)
     return strcmp((*(struct ckpt_file *const *)a)->name, (*(struct ckpt_file *const *)b)->name);
 }
 
-/* The files in byte order of their names, or NULL with an error when one comes twice. */
+/* The files in byte order of their names, or NULL with an error if one occurs twice. */
 static struct ckpt_file **sort_files(const struct reader *r)
 {
     struct ckpt_manifest *m = r->m;

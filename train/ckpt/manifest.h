@@ -50,18 +50,18 @@ struct ckpt_manifest {
     struct arena arena;
 };
 
-/* The whole text. Files and tensors are in the order in which they shall stand. */
+/* The whole text. Files and tensors are in the order given. */
 void ckpt_manifest_write(const struct ckpt_manifest *m, struct buf *out);
 
 /*
- * ERR_INTEGRITY for a text that was cut or changed, ERR_DATA for one that is whole and breaks the
- * format's rules; `name` stands in messages. On failure nothing is left to finish.
+ * ERR_INTEGRITY for a truncated or changed text, ERR_DATA for one that breaks the format's rules;
+ * `name` is for messages. On failure there is nothing to finish.
  */
 int ckpt_manifest_parse(struct ckpt_manifest *ret, const char *name, const char *p, size_t n,
                         struct err *e);
 
 /*
- * The same for the fragment of a shard: a manifest whose tensors come in any order, and one tensor
+ * The same for the fragment of a shard: a manifest whose tensors are in any order, and may occur
  * several times.
  */
 int ckpt_manifest_parse_fragment(struct ckpt_manifest *ret, const char *name, const char *p,

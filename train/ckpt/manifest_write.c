@@ -62,8 +62,8 @@ static void add_pairs(struct buf *b, const char *key, const struct ckpt_pair *pa
     buf_adds(b, "},\n");
 }
 
-/* Keys of the manifest and its parts without which it would be misread; and all of the model's: a
- * model of which a part is left out is another one. */
+/* Keys of the manifest and its parts without which it would be misread; and all of the model's:
+ * without any of them it would be another model. */
 static void add_must_know(struct buf *b, const char *model)
 {
     static const char *const keys[] = {"consumed_samples",

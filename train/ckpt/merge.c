@@ -39,7 +39,7 @@ const char *ckpt_flaw_text(enum box_flaw flaw)
     return text[flaw];
 }
 
-/* Each element once; the error has the box that lies outside or overlaps an earlier one. */
+/* Each element once; the error names the box that is out of bounds or overlaps an earlier one. */
 static int check_cover(const struct ckpt_manifest *m, const struct ckpt_manifest_tensor *t,
                        const char *name, struct err *e)
 {

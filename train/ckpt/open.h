@@ -2,7 +2,7 @@
 #ifndef TRAIN_CKPT_OPEN_H
 #define TRAIN_CKPT_OPEN_H
 
-/* An open checkpoint, for the files of this module alone. */
+/* An open checkpoint. Internal to this module. */
 
 #include <pthread.h>
 

@@ -93,14 +93,14 @@ static int discard(const char *dir, int64_t iteration, const char *from, struct 
     }
     int code = failed ? err_sys(e, failed, "%s: cannot rename it to %s", from, to) : 0;
     if (!code)
-        code = file_sync_dir(dir, e); /* first it is no checkpoint, then it goes */
+        code = file_sync_dir(dir, e); /* first it stops being a checkpoint, then it is removed */
     if (!code)
         code = file_remove_tree(to, e);
     free(to);
     return code;
 }
 
-/* One that was moved aside: back to its place, or away if another one stands there. */
+/* Moves a folder that was set aside back to its place, or removes it if there is another one. */
 static void settle_old(const char *dir, int64_t iteration)
 {
     char *old = place_old(dir, iteration), *final = place_final(dir, iteration);

@@ -157,7 +157,7 @@ static int by_entry(const void *a, const void *b)
     return x->entry < y->entry ? -1 : x->entry > y->entry;
 }
 
-/* No entry of a file is used twice, and none is left over. */
+/* No entry of a file is used twice or not at all. */
 static int check_used(const struct ckpt *c, struct err *e)
 {
     size_t entries = 0, n = c->m.nparts;
@@ -301,7 +301,7 @@ static int misfit(const struct ckpt *c, const struct ckpt_tensor *t, const int64
                    t->name, have, want);
 }
 
-/* What of one part lies in the box that is wanted, in runs of whole rows. */
+/* The overlap of a part with the wanted box, in runs of whole rows. */
 struct part_read {
     struct ckpt *c;
     const struct ckpt_part *part;

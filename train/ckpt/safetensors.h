@@ -4,8 +4,8 @@
 
 /*
  * safetensors files (https://github.com/huggingface/safetensors, its "Format" section; FORMAT.md
- * has the rules that we hold files to). The reader trusts nothing of the header, and reads data
- * from the file box by box; the writer takes ranges in any order after a header that is planned.
+ * has the rules that we enforce). The reader does not trust the header, and reads data from the
+ * file box by box; the writer takes ranges in any order after a header that is planned.
  */
 
 #include <stddef.h>
@@ -57,16 +57,15 @@ struct st_file {
 };
 
 /*
- * ERR_DATA names what is wrong with the header, ERR_IO what cannot be read. On failure nothing
- * is left open.
+ * ERR_DATA for a malformed header, ERR_IO for failed reads. On failure nothing is left open.
  */
 int st_open(struct st_file *ret, const char *path, struct err *e);
-/* The same over bytes in memory, which must outlive it; `name` stands in messages. */
+/* The same over bytes in memory, which must outlive it; `name` is for messages. */
 int st_parse(struct st_file *ret, const char *name, const unsigned char *p, size_t n,
              struct err *e);
 void st_close(struct st_file *s);
 
-/* NULL when there is none. */
+/* NULL if there is none. */
 const struct st_entry *st_find(const struct st_file *s, const char *name);
 
 /*
@@ -107,9 +106,9 @@ struct st_pair {
 };
 
 /*
- * A safetensors file whose tensors are known before their data: order, header and padding are
- * those of the reference writer, so that a file is byte-identical to its own (wider types first,
- * then names; padding to 8). Until st_out_end nothing stands under the final name.
+ * A safetensors file whose tensors are known before their data: order, header and padding are those
+ * of the reference writer, so that a file is byte-identical to its own (wider types first, then
+ * names; padding to 8). Until st_out_end the final name does not exist.
  */
 struct st_out;
 

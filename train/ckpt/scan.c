@@ -71,14 +71,14 @@ static int open_verified(const char *path, bool tensors, struct ckpt **ret, stru
     return code;
 }
 
-/* Which checkpoints come into question. */
+/* The candidate checkpoints. */
 struct among {
     int64_t except, below;
     bool tensors; /* are to be verified */
 };
 
-/* The newest intact one of them; *ret NULL when there is none. Those passed over go to `skipped`.
- */
+/* The newest intact one of them; *ret is NULL if there is none. Skipped ones are added to
+ * `skipped`. */
 static int find_intact(const char *dir, struct among among, struct ckpt **ret,
                        struct ckpt_skips *skipped, struct err *e)
 {

@@ -46,7 +46,7 @@ struct ckpt_shard {
     size_t n;
     struct slice *slice;
     size_t nslices;
-    size_t *order; /* entries as they lie in the files */
+    size_t *order; /* entries in file order */
     struct shard_file *file;
     size_t nfiles;
     bool begun;
@@ -329,7 +329,7 @@ static struct fingerprint sum_range(const struct entry *t, uint64_t at, const ch
     return sum;
 }
 
-/* What of [at, at + n) of an entry lies in one slice: its first byte, and how many. */
+/* The overlap of [at, at + n) of an entry with a slice: first byte and length. */
 static size_t slice_part(const struct ckpt_shard *s, const struct slice *c, uint64_t at, size_t n,
                          uint64_t *ret_from)
 {
@@ -340,7 +340,7 @@ static size_t slice_part(const struct ckpt_shard *s, const struct slice *c, uint
     return from < to ? (size_t)(to - from) : 0;
 }
 
-/* Adds bytes of an entry to the sums of the pieces where they are going to lie. */
+/* Adds bytes of an entry to the sums of the pieces that will contain them. */
 static void sum_pieces(struct ckpt_shard *s, const struct entry *t, uint64_t at, const char *p,
                        size_t n)
 {
@@ -491,7 +491,7 @@ static void describe_file(struct ckpt_shard *s, const struct shard_file *f, stru
     ckpt_manifest_sums(&s->arena, f->piece, pieces_of(ret->size), ret);
 }
 
-/* The shard as a manifest of its own. */
+/* The shard as a separate manifest. */
 static void describe(struct ckpt_shard *s, struct buf *fragment)
 {
     struct ckpt_manifest m = {.meta = {.model = "{}", .eod = -1}, .version = 2};

@@ -13,7 +13,7 @@
  *     ckpt_shard_destroy(s)
  *
  * and hands the fragment (bytes, for a message to rank 0) to ckpt_add. Digests and fingerprints are
- * taken from the memory that is written; nothing is read back, and nothing is held.
+ * taken from the memory that is written; nothing is read back, and nothing is buffered.
  */
 
 #include <stddef.h>
@@ -52,8 +52,8 @@ void ckpt_shard_entry(const struct ckpt_shard *s, size_t i, const char **ret_nam
 /* Makes the files and writes their headers. ERR_IO. */
 int ckpt_shard_begin(struct ckpt_shard *s, struct err *e);
 
-/* The entries in the order in which they lie in the files: where order does not matter otherwise,
- * writing in this one is fastest. Lives as long as the shard. */
+/* The entries in file order: if order does not matter otherwise, writing in this one is fastest.
+ * Lives as long as the shard. */
 const size_t *ckpt_shard_order(const struct ckpt_shard *s, size_t *ret_n);
 
 /*

@@ -29,7 +29,7 @@ struct st_out {
     bool in_folder;
 };
 
-/* The reference's order of types, ascending; those of equal width are told apart by it. */
+/* The reference's order of types, ascending; it decides between those of equal width. */
 static int type_order(enum dtype d)
 {
     static const int order[DTYPE_COUNT] = {

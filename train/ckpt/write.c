@@ -292,7 +292,7 @@ static int write_manifest(struct ckpt_writer *w, const struct ckpt_manifest *m, 
     return code;
 }
 
-/* The folder gets its final name, and its lock may go. */
+/* Renames the folder to its final name; its lock may be released. */
 static int publish(struct ckpt_writer *w, struct err *e)
 {
     if (!file_is_still(w->manifest.fd, w->manifest.tmp))
@@ -303,8 +303,8 @@ static int publish(struct ckpt_writer *w, struct err *e)
     return code;
 }
 
-/* The hint's new text, on disk under a temporary name: once the checkpoint stands, a full disk can
- * no longer keep the hint from saying so. */
+/* The hint's new text, on disk under a temporary name: after the checkpoint is committed, a full
+ * disk can no longer prevent the hint. */
 static int prepare_hint(const struct ckpt_writer *w, struct outfile *hint, struct err *e)
 {
     char text[32], *path = path_join(w->dir, "latest_checkpointed_iteration.txt");

@@ -60,7 +60,8 @@ struct comm_slice comm_slice_of(const struct comm_call *call, int n, int k)
                                .end = each * (k + 1) + (k + 1 < more ? k + 1 : more)};
 }
 
-/* One side of what two ranks say of a call: `t` and the rows of it that concern the other. */
+/* One side of what two ranks exchange about a call: `t` and the rows of it that concern the other.
+ */
 static struct comm_hello hello(const struct comm_call *call, struct tensor t, const int64_t *rows,
                                int k, uint64_t order)
 {

@@ -2,7 +2,7 @@
 #ifndef TRAIN_COMM_CALL_H
 #define TRAIN_COMM_CALL_H
 
-/* What the backends have in common about one call: its parts, its name, whether two ranks' fit. */
+/* What the backends share about a call: its parts, its name, whether two ranks' calls match. */
 
 #include "train/comm/comm.h"
 
@@ -30,7 +30,7 @@ static inline char *comm_at(struct tensor t, int64_t element)
 }
 
 /*
- * What a rank tells another of a call before any data: plain integers, sent as they are between
+ * What a rank sends another about a call before any data: plain integers, sent as they are between
  * processes of one machine type. `order` counts the group's collectives, or what one rank sends to
  * the other in the group.
  */

@@ -6,7 +6,8 @@
 #include "train/comm/call.h"
 #include "train/comm/skip.h"
 
-/* Calls that could not be right on any rank; what ranks say differently is a fault of the run. */
+/* Calls that are wrong on any rank are bugs; calls that differ between ranks are faults of the run.
+ */
 static void check(const struct comm *c, const struct comm_call *call)
 {
     int n = comm_size(c, call->group), me = comm_index(c, call->group);

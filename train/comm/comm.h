@@ -5,9 +5,9 @@
 /*
  * Collectives over the mesh's groups, on contiguous tensors. A call is issued after the compute
  * issued so far, and returns a ticket; comm_wait makes later compute wait for that one call.
- * Tickets may be waited for in any order, also never; until then the call's tensors and counts must
- * stay where they are and nobody else may touch what they hold. Every rank of a group makes the
- * same calls of that group in the same order; calls of different groups are independent.
+ * Tickets may be waited for in any order, or never; until then the call's tensors and counts must
+ * stay valid and nobody else may access their data. Every rank of a group makes the same calls of
+ * that group in the same order; calls of different groups are independent.
  *
  * A group of one is a real group whose collectives copy at most, so the model has no "if
  * distributed". Ranks are named by their index in the group. A sum adds in the order of these, in
@@ -46,7 +46,7 @@ struct comm_call {
     enum comm_kind kind;
     enum group group;
     enum reduce reduce;
-    struct tensor to, from;     /* what arrives here, what this rank gives; in place: `to` alone */
+    struct tensor to, from;     /* destination and source on this rank; in place: `to` only */
     int to_rank, from_rank;     /* COMM_EXCHANGE, COMM_BROADCAST (from_rank) */
     const int64_t *give, *take; /* COMM_ALL_TO_ALL: rows for and from each rank of the group */
 };
@@ -139,7 +139,7 @@ struct comm_ticket comm_exchange(struct comm *c, enum group g, struct tensor giv
 
 /*
  * Rows of `give`, give_rows[k] of them for rank k one after the other, into the `take` of each rank
- * in the order of those who gave, take_rows[k] from rank k.
+ * in the order of the senders, take_rows[k] from rank k.
  */
 struct comm_ticket comm_all_to_all(struct comm *c, enum group g, struct tensor take,
                                    const int64_t *take_rows, struct tensor give,

@@ -4,8 +4,8 @@
 
 /*
  * Ranks that are processes with a socket between any two of them (train/launch connects them): the
- * collectives of comm_wire.h without MPI. A rank that ends without having left, and a connection
- * that breaks, are faults that name the rank.
+ * collectives of comm_wire.h without MPI. A rank that exits without leaving, or a broken
+ * connection, is a fault that names the rank.
  */
 
 #include "train/comm/comm_wire.h"

@@ -3,10 +3,10 @@
 #define TRAIN_COMM_THREADS_H
 
 /*
- * Ranks that are threads of one process. Each has a comm thread, which begins the rank's calls in
- * their order and carries out any of them for which the others have come, so that calls of
- * different groups do not block each other. It adds its slice of a reduction where the others' data
- * lie; nothing is copied on the way.
+ * Ranks that are threads of one process. Each has a comm thread, which starts the rank's calls in
+ * order and executes any of them that the other ranks have reached, so that calls of different
+ * groups do not block each other. It reduces its slice directly from the others' memory, without
+ * copies.
  */
 
 #include "train/comm/queue.h"

@@ -22,7 +22,7 @@ enum { SCRATCH = 1 << 20, MESSAGE = 1 << 28 };
 /* What a call is waiting for: greetings, then data, round after round. */
 enum step { STEP_HELLO, STEP_DATA, STEP_SHARES };
 
-/* A flight's state, for the comm thread alone. */
+/* A flight's state, private to the comm thread. */
 struct wire_call {
     enum step step;
     int requests;
@@ -313,7 +313,7 @@ static void check_late(struct comm_wire *job, struct comm_flight *f)
     pthread_mutex_unlock(&job->hub.lock);
 }
 
-/* Hears of others' faults, and tells them of this rank's. */
+/* Receives others' faults, and sends them this rank's. */
 static void pass_faults(struct comm_wire *job)
 {
     struct wire_fault f = {0};

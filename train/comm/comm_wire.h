@@ -5,9 +5,9 @@
 /*
  * Collectives of ranks that are processes, over anything that carries messages (MPI, sockets). One
  * thread of the process, the comm thread, makes all calls of the table below: it sends and receives
- * without blocking, so calls of different groups do not wait for each other, and sleeps between its
- * looks while nothing moves. Before any data, ranks tell each other which call they make. In a
- * reduction they exchange their parts and each adds its slice in rank order (reduce.h).
+ * without blocking, so calls of different groups do not wait for each other, and sleeps between
+ * polls while nothing moves. Before any data, ranks exchange which call they make. In a reduction
+ * they exchange their parts and each adds its slice in rank order (reduce.h).
  */
 
 #include "train/comm/queue.h"

@@ -3,9 +3,9 @@
 #define TRAIN_COMM_QUEUE_H
 
 /*
- * The calls of a rank that are issued and not done: what the asynchronous backends share. The
- * rank's thread issues and waits here, a comm thread carries the calls out. Everything is guarded
- * by the hub's lock, except what a flight's tensors hold.
+ * The issued and unfinished calls of a rank, shared by the asynchronous backends. The rank's thread
+ * issues and waits here, a comm thread carries the calls out. Everything is guarded by the hub's
+ * lock, except the data of a flight's tensors.
  */
 
 #include <pthread.h>

@@ -4,7 +4,7 @@
 
 /*
  * The one addition of all backends: to[i] = from[0][i] + from[1][i] + ... + from[n - 1][i], in this
- * order, or the maximum. Each element by itself, so any cut of the work gives the same bits.
+ * order, or the maximum. Element by element, so any partition of the work gives the same bits.
  * Narrow types are added in float and rounded once at the end, I32 in 64 bits. `to` may be one of
  * `from`.
  */

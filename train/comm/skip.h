@@ -3,8 +3,8 @@
 #define TRAIN_COMM_SKIP_H
 
 /*
- * The planted fault of a collective that is left out (base/core/fault.h), by all ranks that take
- * part in it, so that nobody waits for it. WEFT_FAULT is one of
+ * The planted fault of a skipped collective (base/core/fault.h): all of its ranks skip it, so that
+ * none waits. WEFT_FAULT is one of
  *
  *     comm_skip:N           the N-th collective of each rank, where all ranks make the same ones
  *     comm_skip:GROUP:N     the N-th collective of each group of this kind: tp, cp, dp, dp_cp, pp,

@@ -80,7 +80,7 @@ int64_t context_rows(struct context c, const int32_t *document, int64_t document
             ret.drop_key[n] = (int32_t)(k.begin - doc.begin);
             row += q.end - q.begin;
             n++;
-            if (doc.end > piece.end) /* goes on in the next piece */
+            if (doc.end > piece.end) /* continues in the next piece */
                 break;
         }
     }

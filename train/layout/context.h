@@ -36,7 +36,7 @@ struct context_place context_place(struct context c, int64_t global);
 /*
  * Ragged rows of op_attention (train/ops/ops.h): queries of one half of this rank against keys of
  * one half of the rank `key_rank`, both without the other half's rows. q_start has one element
- * more. What arrays hold is for one call; the parts of all calls of one half are merged.
+ * more. Arrays are per call; the results of all calls of one half are merged.
  */
 struct context_rows {
     int32_t *q_start, *k_start, *k_len, *ahead, *drop_row, *drop_key;

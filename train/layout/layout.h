@@ -3,10 +3,10 @@
 #define TRAIN_LAYOUT_LAYOUT_H
 
 /*
- * A layout: the mesh and what else decides how a run is split. layout_check says whether a model
- * can be trained so, layout_list finds every way in which it can. The rules are Megatron-LM
- * core_v0.12.3's, except that query groups may be fewer than tensor-parallel ranks, and that ZeRO
- * 2 and 3 with pipeline stages are refused, as by DeepSpeed.
+ * A layout: the mesh and what else decides how a run is split. layout_check decides whether a model
+ * can be trained with it, layout_list finds all valid ones. The rules are Megatron-LM
+ * core_v0.12.3's, except that query groups may be fewer than tensor-parallel ranks, and that ZeRO 2
+ * and 3 with pipeline stages are rejected, as by DeepSpeed.
  */
 
 #include <stddef.h>
@@ -51,9 +51,9 @@ struct layout_model {
 int layout_check(const struct layout_model *m, const struct layout *l, int world, struct err *e);
 
 /*
- * All layouts of `world` ranks that pass layout_check, in a fixed order, into fresh memory (free).
- * Returns how many; none leaves *ret NULL. What a switch cannot change is listed once: ZeRO 0 alone
- * where one rank holds the weights, tp-cp-dp-pp alone where pp or dp is 1.
+ * All layouts of `world` ranks that pass layout_check, in a fixed order, in new memory (free).
+ * Returns how many; *ret is NULL if there are none. Layouts that a switch does not change are
+ * listed once: only ZeRO 0 if one rank has the weights, only tp-cp-dp-pp if pp or dp is 1.
  */
 size_t layout_list(const struct layout_model *m, int world, struct layout **ret);
 

@@ -9,7 +9,7 @@
  * orders tp-cp-dp-pp and etp-ep-edp-pp, the first axis fastest), so that placements written for it
  * hold; with pp_before_dp (--use-tp-pp-dp-mapping) the orders are tp-cp-pp-dp and etp-ep-pp-edp.
  *
- * A group is the set of ranks that differ along the group's axes only. Its members are ordered by
+ * A group is the set of ranks that differ only along the group's axes. Its members are ordered by
  * those axes, the first fastest.
  */
 
@@ -50,8 +50,8 @@ struct mesh mesh_single(void);
 struct mesh mesh_dense(int tp, int cp, int dp, int pp);
 
 /*
- * ERR_USAGE unless the degrees are positive, their product is `world`, and the experts' cut fits
- * that of the others. All functions below want a mesh that has passed.
+ * ERR_USAGE unless the degrees are positive, their product is `world`, and the experts' degrees
+ * divide it as described. All functions below require a valid mesh.
  */
 int mesh_check(struct mesh m, int world, struct err *e);
 

@@ -20,7 +20,7 @@ struct log_values {
     time_t when;
     int64_t iteration, iterations, consumed_samples, consumed_tokens, global_batch, seq_length;
     double ms;            /* per iteration */
-    double data_ms;       /* of them, waited for data; in JSON alone */
+    double data_ms;       /* of them, waiting for data; only in JSON */
     double tflops;        /* per GPU (here: per rank) */
     bool show_throughput; /* --log-throughput */
     double lr, loss, loss_scale, grad_norm;

@@ -3,7 +3,7 @@
 #define TRAIN_OPTIM_OPTIM_H
 
 /*
- * The optimizer's half of a step: norm of all gradients, clipping, AdamW. Moments lie in slabs of
+ * The optimizer's part of a step: norm of all gradients, clipping, AdamW. Moments lie in slabs of
  * the same layout as the parameters, or under ZeRO (Rajbhandari et al. 2020) of an equal part of it
  * on each data-parallel rank: that rank updates these weights, and all gather them. Norm, clip
  * factor and skip flag stay on the device; the caller reads them once, when the step is over.

@@ -41,9 +41,9 @@ enum box_flaw { BOX_COVERED, BOX_OUTSIDE, BOX_OVERLAP, BOX_HOLE, BOX_TOO_MANY };
 enum { BOX_PARTS_MAX = 1 << 15 };
 
 /*
- * Whether `parts` cover `whole` exactly once. Reorders the parts by where they begin. On a flaw
- * `*at` is the index (in the new order) of the part that lies outside or overlaps the one before
- * it in the order; n for a hole. Empty parts are allowed anywhere inside.
+ * Whether `parts` cover `whole` exactly once. Reorders the parts by where they begin. If not, `*at`
+ * is the index (in the new order) of the part that is out of bounds or overlaps the one before; n
+ * for a hole. Empty parts are allowed anywhere inside.
  */
 enum box_flaw box_cover(struct box whole, struct box *parts, size_t n, size_t *at);
 

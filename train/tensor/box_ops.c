@@ -7,7 +7,7 @@
 
 enum { RUN = 1024 }; /* elements of a row that are calculated with at once */
 
-/* Where the element [row, col] of the tensor lies. */
+/* The address of the element [row, col] of the tensor. */
 static char *at(struct box_mem m, int64_t row, int64_t col)
 {
     int64_t i = (row - m.box.begin[0]) * m.stride + (col - m.box.begin[1]);
@@ -63,7 +63,7 @@ int64_t box_copy_rows(struct box_mem to, const int64_t *order, struct box_mem fr
     for (int64_t r = 0; r < to.box.count[0]; r++) {
         struct box_mem row = to, source = from;
         int64_t y = to.box.begin[0] + r;
-        row.box.begin[0] = order[y]; /* where it comes from is where it goes to */
+        row.box.begin[0] = order[y]; /* source and destination are the same */
         row.box.count[0] = 1;
         row.data = at(to, y, to.box.begin[1]);
         copied += box_copy(row, source);

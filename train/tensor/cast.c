@@ -9,8 +9,8 @@
 #include "train/tensor/box.h"
 
 /*
- * The loops over whole runs have neither branches nor calls, so that compilers turn them into
- * vectors; GCC does that at -O3 alone.
+ * The loops over whole runs have neither branches nor calls, so that compilers vectorize them; GCC
+ * only does so at -O3.
  */
 #ifndef __clang__
 #pragma GCC optimize("O3")
@@ -60,7 +60,7 @@ static float from_f16(uint16_t h)
 static uint16_t to_f16(float f)
 {
     uint32_t u = float_bits(f), sign = u >> 16 & 0x8000, abs = u & 0x7fffffff;
-    if (abs > 0x7f800000) /* as processors do it: quiet, with what fits of the rest */
+    if (abs > 0x7f800000) /* as processors do it: quiet, payload truncated */
         return (uint16_t)(sign | 0x7e00 | (u >> 13 & 0x3ff));
     if (abs >= 0x477ff000) /* 65520: half way between the largest number and 2^16 */
         return (uint16_t)(sign | 0x7c00);

@@ -4,8 +4,8 @@
 
 /*
  * The device table: memory, streams, events, faults, by the backends host/ and cuda/. Work is
- * issued to a stream and done in order; on the host it is done when the call returns, and events
- * are always over. Allocation may fail and says so; everything else records its first fault in the
+ * issued to a stream and executed in order; on the host it is done when the call returns, and
+ * events are always complete. Allocation may fail; everything else records its first fault in the
  * device, which the step polls where it waits anyway.
  */
 
@@ -25,7 +25,7 @@ struct dev_desc {
     int threads; /* of the host, that ops may use; never decides how work is cut */
     bool host;   /* PLACE_DEVICE is the host's memory, and a copy is done when it returns */
     uint64_t memory, memory_free; /* bytes of PLACE_DEVICE; free when it was described */
-    /* GPUs alone */
+    /* GPUs only */
     int capability; /* 90 for 9.0 */
     int processors; /* streaming multiprocessors */
     int shared;     /* bytes of shared memory that a block may ask for */
@@ -62,7 +62,7 @@ struct dev {
 /* 0, or the first fault with its sentence. */
 int dev_fault(const struct dev *d, struct err *e);
 
-/* Adds to the first fault's sentence what was under way: "WHERE: sentence". */
+/* Adds to the first fault's message what was being done: "WHERE: sentence". */
 void dev_fault_where(struct dev *d, const char *where);
 
 /* What dev_host_open opens. ERR_USAGE: threads is negative. */

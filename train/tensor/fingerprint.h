@@ -10,7 +10,7 @@
  * file's place is its offset.
  *
  * A range of zeros adds nothing, so lengths are compared beside sums. A change within one aligned
- * word of 8 bytes always changes the sum; any other one does but for one chance in about 2^64.
+ * word of 8 bytes always changes the sum; any other change does except with probability 2^-64.
  */
 
 #include <stdbool.h>

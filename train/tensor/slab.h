@@ -6,7 +6,7 @@
  * A slab is one named block of memory from which tensors are cut in order. It is used twice by the
  * same code: first unbound, when it only measures (the tensors have addresses that nobody may
  * touch), then bound to memory of exactly the size that was measured. Pieces are aligned to 256
- * bytes. The workspace slab is used as a stack: mark, take, reset; its peak is what counts.
+ * bytes. The workspace slab is used as a stack: mark, take, reset; its size is the peak.
  */
 
 #include "train/tensor/dev.h"

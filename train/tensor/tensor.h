@@ -3,10 +3,10 @@
 #define TRAIN_TENSOR_TENSOR_H
 
 /*
- * A tensor is a value: where the numbers lie, their type and shape. It owns nothing. The inner
+ * A tensor is a value: the address of its numbers, their type and shape. It owns nothing. The inner
  * dimensions are contiguous; `stride` is the distance, in elements, between neighbours in the
  * first. So a matrix may be a range of rows or of columns of a larger one, and [tokens, heads, dim]
- * may be a part of a packed row, and nothing more general exists. A zeroed tensor is "none".
+ * may be a part of a packed row, and nothing more general is supported. A zeroed tensor is "none".
  */
 
 #include <stdbool.h>

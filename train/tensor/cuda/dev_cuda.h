@@ -22,7 +22,7 @@ int dev_cuda_start(struct dev *ret, int threads, struct err *e);
 /* What it opens; it is opened and closed again to see. */
 int dev_cuda_describe(struct dev_desc *ret, int threads, struct err *e);
 
-/* What only the GPU's own code asks of an open CUDA device. */
+/* For the GPU's own code: access to an open CUDA device. */
 struct dev_cuda_info {
     int capability;      /* 90 for 9.0 */
     int processors;      /* streaming multiprocessors */

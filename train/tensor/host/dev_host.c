@@ -9,7 +9,7 @@
 
 #include "base/core/bytes.h"
 
-/* Large blocks come in pages of their own, huge ones where the kernel has them. */
+/* Large blocks get their own pages, huge pages if available. */
 enum { HEADER = 4096, HUGE = 2 << 20 };
 
 struct block {
@@ -120,6 +120,6 @@ int dev_host_open(struct dev *ret, int threads, struct err *e)
     if (code)
         return code;
     *ret = (struct dev){.fn = &table, .desc = desc, .pool = pool_create(threads)};
-    ret->desc.threads = pool_threads(ret->pool); /* fewer, where the system refused some */
+    ret->desc.threads = pool_threads(ret->pool); /* fewer if the system refused some */
     return 0;
 }
