@@ -92,7 +92,7 @@ const char *t_data(const char *name)
     return path;
 }
 
-/* In a chroot the root folder is no mount point: a mount there is EINVAL. */
+/* In a chroot the root folder is not a mount point: a mount there is EINVAL. */
 _Noreturn void t_skip_mount(void)
 {
     if (errno == EINVAL)

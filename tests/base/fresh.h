@@ -2,7 +2,7 @@
 #ifndef TESTS_BASE_FRESH_H
 #define TESTS_BASE_FRESH_H
 
-/* A folder for one case, and what lies in it. */
+/* A folder for one case, and paths in it. */
 
 #include <stdio.h>
 

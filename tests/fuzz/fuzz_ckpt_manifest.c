@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The input is a manifest up to its digest, which is put behind it here: else no change would ever
- * get beyond the digest. What is read is written and read again.
+ * The input is a manifest up to its digest, which is appended here: otherwise every change would
+ * fail at the digest. What was read is written and read again.
  */
 
 #include <stdint.h>

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
 enum { ROOM = 64 };
 
-/* Whatever the numbers say, what is read lies in the files, or the error names them. */
+/* Whatever the numbers are, reads stay inside the files, or the error names them. */
 static uint64_t read_all(const struct shard *s, bool sound)
 {
     struct err e;

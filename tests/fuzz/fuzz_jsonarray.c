@@ -26,7 +26,7 @@ static bool parses(struct jsonl *j, const char *p, size_t n)
     return !jsonl_parse(j, p, n, &v, &e) || strstr(e.msg, "nest");
 }
 
-/* The array as the value of a field, which base/jsonl can judge as a whole. */
+/* The array as the value of a field, which base/jsonl can validate as a whole. */
 static bool good_whole(struct jsonl *j, const uint8_t *p, size_t n)
 {
     struct buf b = {0};

@@ -10,8 +10,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /*
- * Our own encoder agrees with the library on whatever model it is, but for what later releases than
- * the one linked do otherwise: sums of unigram scores, and words spelt like byte pieces.
+ * Our own encoder agrees with the library on whatever model it is, except for what later releases
+ * than the one linked do differently: sums of unigram scores, and words spelt like byte pieces.
  */
 static void compare(const struct sp_model *m, const char *p, size_t n, const int *id, size_t k)
 {

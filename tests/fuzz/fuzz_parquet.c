@@ -14,7 +14,7 @@ enum { KEYS = 2, STEP = 5000, ROWS = 20000 };
 
 static const char *const keys[2][KEYS] = {{"text", "m.t"}, {"ids", "m.l"}};
 
-/* The row's texts; *budget bounds what a few bytes may stand for. */
+/* The row's texts; *budget bounds what a few bytes may expand to. */
 static int take_row(struct parquet *q, const uint64_t *size, int64_t *budget, struct err *e)
 {
     static const uint64_t most = (uint64_t)1 << 32;

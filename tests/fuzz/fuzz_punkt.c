@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
-/* The first byte says which of NLTK's files; what is read is then known. */
+/* The first byte chooses one of NLTK's files; its facts are then used. */
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     static const char *const name[] = {"abbrev_types.txt", "collocations.tab", "sent_starters.txt",

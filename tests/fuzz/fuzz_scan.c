@@ -80,7 +80,7 @@ static const char *const pattern[SCAN_FAMILIES] = {
     [SCAN_TEKKEN] = "(?:" CASED("") "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" WHITE ")",
 };
 
-/* Matches, and what stands between them. */
+/* Matches, and the text between them. */
 static void compare(enum scan_family f, const char *text, size_t n, const uint32_t *want)
 {
     static struct regex *r[SCAN_FAMILIES];

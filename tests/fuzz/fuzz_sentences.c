@@ -9,8 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
-/* Sentences follow one another and are not empty, whatever the bytes; between them lies little
- * more than white space if newlines are kept. */
+/* Sentences follow one another and are not empty, whatever the bytes; between them is little more
+ * than white space if newlines are kept. */
 static void split(const char *lang, bool keep, const char *text, size_t n)
 {
     struct err e;

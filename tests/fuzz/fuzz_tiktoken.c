@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The 256 bytes as tokens, with the file's lines behind them: often enough a file that opens. */
+/* The 256 bytes as tokens, followed by the file's lines: often enough a file that opens. */
 static void put_file(struct buf *b, const uint8_t *data, size_t size)
 {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -15,8 +15,7 @@ static void put_file(struct buf *b, const uint8_t *data, size_t size)
     buf_add(b, data, size);
 }
 
-/* The same as a list in JSON; two of the file's entries are asked for. So is a
- * tekken.json. */
+/* The same as a list in JSON; two of the file's entries are required. So is a tekken.json. */
 static void try_json(const uint8_t *data, size_t size, bool tekken)
 {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

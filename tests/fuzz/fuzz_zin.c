@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { STEP = 70000, MOST = 64 << 20 };
 
-/* Compressed streams: every failure is bad data, said in a sentence, and final. */
+/* Compressed streams: every failure is bad data with a message, and final. */
 static void read_through(struct zin *z, char *to)
 {
     struct err e = {0};

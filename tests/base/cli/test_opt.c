@@ -119,7 +119,7 @@ static void a_path_that_exists_is_one_item(void)
     T_OK(file_replace(t_path("p,q.idx"), "", 0, &e), &e);
     reads(line);
     LIST(&v.input, t_path("a,b"), "c", "d", t_path("p,q"), "e");
-    T_EQ(v.symbols.n, 2); /* they are no paths */
+    T_EQ(v.symbols.n, 2); /* they are not paths */
     opts_finish(&o);
 }
 
@@ -361,7 +361,7 @@ static void verbs_of_other_tools_are_hints(void)
     T_STR(e.hint, "did you mean demo learn?");
 }
 
-/* What a list took may have been meant as a file. */
+/* A list may have taken what was meant as a file. */
 static void a_list_that_took_too_much_is_named(void)
 {
     reads("demo learn --input a.txt P.model");

@@ -11,7 +11,7 @@ static struct opts o;
 static struct values v;
 static struct err e;
 
-/* What the line answers; NULL if it asks for nothing. */
+/* The output of a command line; NULL if it requests none. */
 static char *answer_of(const struct opt_table *t, const char *line)
 {
     char *text = NULL;
@@ -107,7 +107,7 @@ static void short_help_cuts_nothing(void)
     free(text);
 }
 
-/* COLUMNS, as a shell sets it; a terminal is asked itself. */
+/* COLUMNS, as set by a shell; a terminal has its own width. */
 static void help_is_as_wide_as_the_terminal(void)
 {
     setenv("COLUMNS", "120", 1);
@@ -183,7 +183,7 @@ static void version_names_features(void)
 
 /* ---- all answers know the same options ---- */
 
-/* `name` with one kind of dash, behind `before` and followed by no letter of a name. */
+/* `name` with one kind of dash, after `before` and not followed by a letter of a name. */
 static bool mentions(const char *text, const char *before, const char *name)
 {
     size_t n = strlen(name), k = strlen(before);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options that were given and have no effect: what their rows' `needs` says. */
+/* Options that were given without effect, by their rows' `needs`. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -33,7 +33,7 @@ static void a_line_says_rate_and_time_left(void)
     buf_finish(&b);
 }
 
-/* Steps that are counted whole, and a rate in tokens, both of this start alone. */
+/* Steps that are counted whole, and a rate in tokens, both since this start only. */
 static void a_resumed_run_takes_its_own_rate(void)
 {
     struct progress p;

@@ -23,7 +23,7 @@ static void pieces_are_zeroed_and_aligned(void)
     arena_finish(&a);
 }
 
-/* Thousands of small pieces, each with its own mark, none of which is lost to another. */
+/* Thousands of small pieces, each with its own contents, none overlapping another. */
 static void pieces_do_not_overlap(void)
 {
     enum { N = 5000 };

@@ -30,7 +30,7 @@ static void every_way_in(void)
     buf_addf(&b, "%d%%", 7);
     T_EQ(b.len, 8);
     T_MEM(buf_str(&b), "abcd\0e7%", 9);
-    T_EQ(b.len, 8); /* the NUL behind is not counted */
+    T_EQ(b.len, 8); /* the NUL after it is not counted */
     memcpy(buf_reserve(&b, 4), "wxyz", 4);
     T_EQ(b.len, 8);
     b.len += 4;

@@ -97,7 +97,7 @@ static void long_sentences_are_cut(void)
     T_EQ(strlen(e.hint), sizeof(e.hint) - 1);
 }
 
-/* The arguments may lie in the error that is being written. */
+/* The arguments may point into the error that is being written. */
 static void arguments_from_itself(void)
 {
     struct err e;

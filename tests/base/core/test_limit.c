@@ -45,7 +45,7 @@ static const char meminfo[] = "MemTotal:  1000 kB\nMemFree: 10 kB\nMemAvailable:
                               "SwapTotal:  100 kB\nSwapFree:  50 kB\nCommitLimit: 700 kB\n"
                               "Committed_AS: 500 kB\n";
 
-/* Where /proc is not mounted the system call tells the total, and no run that fits is refused. */
+/* Without /proc the total comes from the system call, and no run that fits is rejected. */
 static void the_machine_without_proc(void)
 {
     struct sysinfo s;
@@ -146,7 +146,7 @@ static void groups_of_v1(void)
     T_EQ(l[1].free, 2000);
 }
 
-/* What is said to be free can be mapped, and no more. */
+/* What is reported as free can be mapped, and no more. */
 static void ulimit_v_is_exact(void)
 {
     struct rlimit was, now;

@@ -48,7 +48,7 @@ static void hostile_sizes_are_refused(void)
     free(p);
 }
 
-/* What our own code asks for and cannot have ends the process, with a sentence and code 5. */
+/* A failed allocation of our own code ends the process with a message and code 5. */
 static void exhaustion_ends_with_5(void)
 {
     for (int way = 0; way < 3; way++) {

@@ -56,7 +56,7 @@ static void long_texts(void)
         }
 }
 
-/* What stands before the place of a character is mended to as many bytes. */
+/* The text before a character is repaired to as many bytes. */
 static void places_before_mending(const char *text, size_t n, const struct buf *mended)
 {
     for (size_t at = 0; at <= mended->len; at++) {
@@ -69,7 +69,7 @@ static void places_before_mending(const char *text, size_t n, const struct buf *
     }
 }
 
-/* What was mended is good, and what is good is not changed. */
+/* Repaired text is valid, and valid text is not changed. */
 static void random_bytes(void)
 {
     for (uint64_t r = 0; r < 20000; r++) {

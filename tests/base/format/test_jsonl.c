@@ -16,7 +16,7 @@ static struct jsonl_value v[5];
 static struct err e;
 static struct buf room;
 
-/* What stands behind the line must not matter: here it would go on as JSON. */
+/* What follows the line must not matter: here it would continue as JSON. */
 static int parse(const char *line, size_t n)
 {
     if (!j)
@@ -64,8 +64,8 @@ static void strings_come_unescaped(void)
     text_is(0, "same key", 8);
 }
 
-/* Runs of backslashes of any length, at any place of a vector, and what is no escape behind them.
- */
+/* Runs of backslashes of any length, at any place of a vector, and what is not an escape after
+ * them. */
 static void escapes_stand_anywhere(void)
 {
     static const char *const piece[] = {"\\\\",    "\\n",      "\\\"", "\\/",
@@ -156,7 +156,7 @@ static void ids_are_whole_numbers(void)
     refuses("{\"ids\":[1}", "byte 9: expected ',' or ']', found '}'");
 }
 
-/* Each has its end behind it. */
+/* Each is followed by its end. */
 static void strings_of_an_array(void)
 {
     takes("{\"text\":[\"a\", \"\",\"b\\n\\u00e9\" ,\"\xc3\xa9\"],\"ids\":[\"x\"]}");
@@ -466,7 +466,7 @@ static void one_pass_is_the_long_way(void)
             same(&x[2], &x[0]);
         good += !want;
 
-        /* the same with lines behind it */
+        /* the same with lines after it */
         make_line(&more, round);
         buf_adds(&more, round % 3 ? "\n{\"text\":1}\n" : "\n");
         size_t all = more.len;
@@ -485,7 +485,7 @@ static void one_pass_is_the_long_way(void)
     T_CHECK(good > 2000 && good < 18000);
 }
 
-/* Nothing is taken of what stands behind the end, wherever a line is cut. */
+/* Nothing after the end is read, wherever a line is cut. */
 static void cut_lines_are_refused(void)
 {
     char line[300];

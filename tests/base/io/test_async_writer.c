@@ -52,8 +52,7 @@ static void all_is_written_in_order(void)
     buf_finish(&got);
 }
 
-/* Begun at any place and waited for at any place: what goes past the page cache and what does not
- * stand side by side. */
+/* Started and waited for at any place: direct and buffered writes are mixed. */
 static void pieces_stand_where_they_belong(void)
 {
     enum { ALL = 9 << 20 };

@@ -144,7 +144,7 @@ static int replace(void *path)
     return file_replace(path, new_text, sizeof(new_text) - 1, NULL);
 }
 
-/* Killed before and behind each of its system calls in turn: the old text or the new one, never
+/* Killed before and after each of its system calls in turn: the old text or the new one, nothing
  * else. */
 static void kill_9_leaves_a_whole_file(void)
 {
@@ -160,11 +160,11 @@ static void kill_9_leaves_a_whole_file(void)
         bool is_new = !strcmp(b.data, new_text);
         T_CHECK(is_new || !strcmp(b.data, old_text));
         with_new += is_new;
-        T_CHECK(count_names(dir) <= 2); /* the next writer cleared up behind the last */
+        T_CHECK(count_names(dir) <= 2); /* the next writer removed what the last one left */
         buf_finish(&b);
     }
     T_CHECK(stops > 15); /* open, write, fsync, close, rename, and the folder's fsync, twice each */
-    T_CHECK(with_new >= 3); /* killed while syncing the folder, the new file stands already */
+    T_CHECK(with_new >= 3); /* killed while syncing the folder, the new file is already in place */
     T_CHECK(stops - with_new >= 8);
     T_OK(file_replace(in(dir, "a"), new_text, 3, &e), &e);
     expect_text(in(dir, "a"), "the");
@@ -180,7 +180,7 @@ static int stops_of_replace(const char *dir)
     return stops;
 }
 
-/* One file among very many costs what one alone does: nothing looks at all the names. */
+/* One file among very many costs the same as a single one: nothing lists the folder. */
 static void a_crowd_costs_nothing(void)
 {
     struct err e;
@@ -197,7 +197,7 @@ static void a_crowd_costs_nothing(void)
     T_EQ(count_names(dir), CROWD + 2);
 }
 
-/* Names that are no temporaries of this target stay. */
+/* Names that are not temporaries of this target stay. */
 static void only_what_is_left_is_swept(void)
 {
     struct err e;
@@ -212,7 +212,7 @@ static void only_what_is_left_is_swept(void)
         T_OK(file_replace(in(dir, other[i]), "x", 1, &e), &e);
     for (size_t i = 0; i < LEFT; i++)
         T_OK(file_replace(in(dir, left[i]), "x", 1, &e), &e);
-    T_EQ(symlink("a", in(dir, ".a.tmp.4")), 0); /* that is none of ours */
+    T_EQ(symlink("a", in(dir, ".a.tmp.4")), 0); /* which is not ours */
     T_OK(file_replace(in(dir, "a"), "y", 1, &e), &e);
     expect_text(in(dir, "a"), "y");
     T_EQ(count_names(dir), OTHER + 2);
@@ -220,7 +220,7 @@ static void only_what_is_left_is_swept(void)
         expect_text(in(dir, other[i]), "x");
 }
 
-/* Files and folders of writers that live are nobody else's. */
+/* Files and folders of living writers are left alone. */
 static void what_is_held_stays(void)
 {
     struct err e;
@@ -241,7 +241,7 @@ static void what_is_held_stays(void)
     expect_text(path, "in a folder");
     outfile_leave(&f[0]); /* as a killed one does */
     T_OK(file_replace(in(dir, "a"), "y", 1, &e), &e);
-    T_EQ(count_names(dir), 2); /* the third, behind the gap, and the file */
+    T_EQ(count_names(dir), 2); /* the third, after the gap, and the file */
     T_OK(outfile_write(&f[2], "z", 1, &e), &e);
     T_OK(outfile_commit(&f[2], &e), &e);
     expect_text(in(dir, "a"), "z");

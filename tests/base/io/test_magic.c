@@ -67,7 +67,7 @@ static void first_bytes_tell_the_format(void)
 {
     for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++) {
         const struct sample *s = &samples[i];
-        char *copy = malloc(s->n + 1); /* a byte read behind the end is seen by the sanitizer */
+        char *copy = malloc(s->n + 1); /* a read past the end is found by the sanitizer */
         memcpy(copy, s->bytes, s->n);
         copy = realloc(copy, s->n ? s->n : 1);
         const struct magic *m = magic_find(copy, s->n);

@@ -50,7 +50,7 @@ static void whole_file(void)
     map_random(&m);
     map_soon(&m, 0, SIZE);
     map_soon(&m, PAGE + 1, 5);
-    map_soon(&m, SIZE - 1, 2); /* not in the file, and not asked for */
+    map_soon(&m, SIZE - 1, 2); /* not in the file, and not requested */
     map_soon(&m, (size_t)-1, 2);
     T_OK(map_check(&m, &e), &e);
     map_close(&m);
@@ -133,7 +133,7 @@ static void the_file_shrinks(void)
     map_close(&other);
 }
 
-/* A read of the rest of the last page, behind the file's end, is guarded too. */
+/* A read of the rest of the last page, past the file's end, is guarded too. */
 static void the_last_page(void)
 {
     struct err e;
@@ -225,7 +225,7 @@ static void threads_fault_together(void)
     }
 }
 
-/* ---- what is not ours goes to whoever was there before ------------------------------------ */
+/* ---- other signals go to the previous handler ------------------------------------ */
 
 static void leave_with_9(int sig)
 {
@@ -294,7 +294,7 @@ static void other_faults_are_passed_on(void)
     T_EQ(fate(&ignore, foreign_fault), -SIGBUS);
 }
 
-/* As many as the kernel says, where it can be asked. */
+/* The kernel's limit, if it can be read. */
 static void most_maps(void)
 {
     struct err e;

@@ -112,7 +112,7 @@ static void put_names(const char *dir, const char *const *name, size_t n)
     }
 }
 
-/* What `asked`, below dir, stands for: the names below dir, with a space after each. */
+/* What `asked`, below dir, expands to: the names below dir, with a space after each. */
 static void expect_names(const char *dir, const char *asked, bool folders, const char *want)
 {
     struct err e;

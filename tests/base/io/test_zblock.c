@@ -17,7 +17,7 @@ static void names_tell_kinds(void)
     T_EQ(zblock_of("-"), ZBLOCK_PLAIN);
 }
 
-/* Blocks of all sizes, empty ones too, one behind the other. */
+/* Blocks of all sizes, empty ones too, concatenated. */
 static void blocks_are_read_as_one_stream(void)
 {
     static const size_t size[] = {0, 1, 70000, 0, 3, 1500000, 17};

@@ -159,7 +159,7 @@ static void gzip_members(void)
     put_gzip(&file, text.data, 99999);
     put_text(&text, 1, 99999);
     expect(&file, &text);
-    for (int i = 0; i < 3 << 20; i++) /* zeros may stand behind a member, more than a read */
+    for (int i = 0; i < 3 << 20; i++) /* zeros may follow a member, more than one read */
         buf_addc(&file, 0);
     expect(&file, &text);
     put_gzip(&file, "behind", 6);
@@ -176,7 +176,7 @@ static void xz_streams(void)
     put_text(&text, 1, TEXT);
     put_xz(&file, text.data, text.len);
     expect(&file, &text);
-    buf_add(&file, "\0\0\0\0\0\0\0\0", 8); /* zeros may stand between streams */
+    buf_add(&file, "\0\0\0\0\0\0\0\0", 8); /* zeros are allowed between streams */
     put_xz(&file, "", 0);
     put_xz(&file, "behind", 6);
     buf_adds(&text, "behind");
@@ -225,7 +225,7 @@ static void large_dictionaries_are_refused(void)
                                    (uint8_t *)buf_reserve(&file, 1000), &at, 1000),
          LZMA_OK);
     file.len = at;
-    /* block header behind the stream's 12 bytes: size, flags, filter 0x21, 1, dictionary, ..., CRC
+    /* block header after the stream's 12 bytes: size, flags, filter 0x21, 1, dictionary, ..., CRC
      */
     size_t head = ((size_t)(unsigned char)file.data[12] + 1) * 4;
     for (size_t i = 12; i < 12 + head - 6; i++)

@@ -60,7 +60,7 @@ static void it_holds_till_something_is_touched(void)
     T_EQ(look(), CACHE_STAMP_STALE);
 }
 
-/* Time set back by hand does not help: the change itself leaves a time that nobody sets. */
+/* Setting mtime back does not help: the change time cannot be set. */
 static void a_changed_file_with_its_old_time_is_seen(void)
 {
     struct stat st;

@@ -18,7 +18,7 @@ static void find(const char *folder, const char *class, enum part part, const st
     core_folder_destroy(f);
 }
 
-/* A description that lies about itself, or differs elsewhere, is not taken. */
+/* A description whose digest is wrong, or that differs elsewhere, is not accepted. */
 static void another_tokenizer_is_found_and_nothing_else(void)
 {
     struct err e;

@@ -10,7 +10,8 @@
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"
 
-/* ---- against the rules, written once more and slowly ---------------------------------------- */
+/* ---- against a second, slow implementation of the rules ----------------------------------------
+ */
 
 static uint64_t slow_draw(struct mt19937 *m, uint64_t max)
 {
@@ -65,7 +66,7 @@ static void slow_build(const struct maps_spec *q, uint64_t tokens, struct slow *
 }
 
 /*
- * Row r is where token r * L of the concatenated documents lies, at the end of a document rather
+ * Row r is the place of token r * L of the concatenated documents, at the end of a document rather
  * than before the next.
  */
 static void slow_check_rows(const struct maps *m, const struct shard *s, uint64_t L)
@@ -288,7 +289,7 @@ static void stale_maps_are_refused(void)
     shard_close(&s);
 }
 
-/* Same name, other share, other texts: the names of these files do not tell. */
+/* Same name, other share, other texts: these file names do not show it. */
 static void maps_of_other_data_are_refused(void)
 {
     struct err e;

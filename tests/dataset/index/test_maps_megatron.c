@@ -19,7 +19,7 @@
 struct known {
     const char *split;
     enum part part;
-    uint64_t samples; /* 0: none asked */
+    uint64_t samples; /* 0: none requested */
     uint32_t extra;
     bool keep_last;
     uint64_t epochs;

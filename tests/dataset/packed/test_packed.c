@@ -15,7 +15,7 @@
 
 enum { ROOM = 32, MOST = 400 };
 
-/* A set of random examples as plain arrays, and how they lie in sequences. */
+/* A set of random examples as plain arrays, and how they are packed into sequences. */
 struct model {
     size_t nseq, nexamples;
     uint32_t n[MOST], nends[MOST], end[MOST][ROOM];

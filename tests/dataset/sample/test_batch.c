@@ -204,7 +204,7 @@ static void texts_may_follow_examples(void)
     batch_finish(&b);
 }
 
-/* A feed that keeps count of what it is told ahead. */
+/* A feed that counts its prefetch calls. */
 enum { COUNT = 600, ROWS = 3, RANKS = 2 };
 struct watch {
     int told[FEED_STEPS][COUNT];
@@ -224,8 +224,8 @@ static void watched_ahead(const void *self, uint64_t k, enum feed_step step)
     ((struct watch *)(uintptr_t)self)->told[step][k]++;
 }
 
-/* Each sample that this rank will read is told once at each step, and no other; the disk only when
- * it was slow. */
+/* Each sample that this rank will read is prefetched once at each step, and no other; from disk
+ * only if it was slow. */
 static void samples_are_told_ahead(void)
 {
     struct err e;

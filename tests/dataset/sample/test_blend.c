@@ -23,7 +23,7 @@ static void weights_stand_before_prefixes(void)
     T_EQ(l.n, 4);
     T_CHECK(!l.weight);
     blend_list_finish(&l);
-    /* an odd number: no weights, whatever they look like; hexadecimal is no number to Python */
+    /* an odd number: no weights, whatever they look like; hexadecimal is not a number to Python */
     T_OK(blend_list_words(who, (const char *[]){"1", "2", "3"}, 3, &l, &e), &e);
     T_EQ(l.n, 3);
     blend_list_finish(&l);
@@ -156,7 +156,7 @@ static void all_takes_each_as_often_as_it_has(void)
         T_EQ(seen[d], count[d]);
 }
 
-/* As the rule says it: every dataset is looked at for every place. */
+/* The rule as stated: every dataset is examined for every place. */
 static void weave_plainly(const double *weight, size_t n, uint64_t size, int16_t *which)
 {
     double *cur = mem_new(n, sizeof(*cur));

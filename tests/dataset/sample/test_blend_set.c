@@ -149,7 +149,7 @@ static void a_cache_has_names_of_core(void)
     snprintf(path, sizeof(path), "%ssample_index.npy", base);
     check_md5(path, "ef40588abfcd3186c280ae4ec418d691");
     blend_set_close(&m);
-    /* whoever tokenized: the maps are the same */
+    /* with any tokenizer the maps are the same */
     core_tokenizer_of("GPT2BPETokenizer", "vocab.json", "merges.txt", 0, &tok);
     T_OK(blend_set_open(&m, &c, &e), &e);
     T_CHECK(m.part[PART_TRAIN].set[0]->found.reused);
@@ -396,7 +396,7 @@ static void *read_all(void *arg)
     return NULL;
 }
 
-/* More files than may be mapped take turns; the samples are the same, whoever reads. */
+/* More files than may be mapped are mapped in turn; the samples are the same. */
 static void many_sets_need_few_maps(void)
 {
     enter();

@@ -67,8 +67,7 @@ static void known_samples(void)
 }
 
 /*
- * All documents of the map one behind the other, as ids of write_counting (its tokens are numbered
- * through).
+ * All documents of the map concatenated, as ids of write_counting (its tokens are numbered).
  */
 static int32_t *concatenate(const struct gpt *g, uint64_t *ret_n)
 {
@@ -236,7 +235,7 @@ static void kept_maps_change_nothing(void)
     T_MEM(first[2], first[0], sizeof(first[0]));
 }
 
-/* Hints look at maps that may have changed since they were checked: whatever stands there. */
+/* Prefetching reads maps that may have changed since they were checked: any contents are safe. */
 static void hints_stay_in_the_files(void)
 {
     struct err e;

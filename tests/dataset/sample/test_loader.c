@@ -50,7 +50,7 @@ static void same_batches_in_the_same_order(void)
     gpt_close(&d);
 }
 
-/* A loader that starts at a later cursor goes on where another one would be. */
+/* A loader that starts at a later cursor continues where another one would be. */
 static void a_cursor_is_all_the_state(void)
 {
     struct err e;

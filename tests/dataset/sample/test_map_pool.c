@@ -44,7 +44,7 @@ static int mapped(const struct thing t[N])
     return n;
 }
 
-/* The oldest goes, but not while it is used. */
+/* The oldest is evicted, but not while it is used. */
 static void the_oldest_makes_room(void)
 {
     struct err e;
@@ -61,7 +61,8 @@ static void the_oldest_makes_room(void)
     T_EQ(t[0].times, 1);
     map_pool_release(&t[0].maps);
     map_pool_release(&t[2].maps);
-    T_OK(map_pool_acquire(p, &t[4].maps, &e), &e); /* 0 has a user left, 2 and then nobody can go */
+    T_OK(map_pool_acquire(p, &t[4].maps, &e),
+         &e); /* 0 has a user left, 2 and then none can be evicted */
     T_CHECK(t[0].mapped && !t[2].mapped && t[3].mapped && t[4].mapped);
     map_pool_release(&t[0].maps);
     map_pool_release(&t[3].maps);
@@ -74,7 +75,7 @@ static void the_oldest_makes_room(void)
     T_EQ(mapped(t), 0);
 }
 
-/* Who is refused for want of maps has the others give theirs; any other failure is told. */
+/* If the kernel refuses a map, others are evicted; any other failure is returned. */
 static void want_of_maps_is_met_by_giving_up(void)
 {
     struct err e;
@@ -95,7 +96,7 @@ static void want_of_maps_is_met_by_giving_up(void)
     map_pool_destroy(NULL);
 }
 
-/* Those that come first stay, and what comes later goes round. */
+/* The first ones stay, later ones are evicted in turn. */
 static void the_first_stay(void)
 {
     struct err e;

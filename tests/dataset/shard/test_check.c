@@ -44,7 +44,7 @@ static void the_middle_is_looked_at(void)
     T_ERR(check_altered(DOCS + 16, (uint64_t)-1, 8, &e), &e, ERR_DATA, "document 1");
 }
 
-/* So many that two threads look at them: what is wrong is told wherever it is. */
+/* So many that two threads check them: errors are found anywhere. */
 static void both_halves_are_looked_at(void)
 {
     enum { N = 100000, OFFSETS = 34 + 4 * N, DOCS = OFFSETS + 8 * N };

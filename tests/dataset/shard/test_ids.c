@@ -60,7 +60,7 @@ static void every_length_of_every_type(void)
     }
 }
 
-/* One id that is not below the limit, or below 0, wherever it stands. */
+/* One id that is not below the limit, or below 0, at any place. */
 static void one_bad_id_is_seen_anywhere(void)
 {
     for (int k = 0; k < 6; k++) {

@@ -7,7 +7,7 @@
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"
 
-/* The .idx that stands at a prefix. */
+/* The .idx at a prefix. */
 static void idx_of(const char *name, struct buf *ret)
 {
     struct err e;

@@ -229,7 +229,7 @@ static void no_documents_at_all(void)
     shard_close(&s);
 }
 
-/* Zeros stand where the file was, and the reader says so. */
+/* The lost part reads as zeros, and the reader reports it. */
 static void a_shard_that_shrinks_is_told(void)
 {
     struct err e;
@@ -402,7 +402,7 @@ static void ids_that_do_not_fit_are_refused(void)
     }
 }
 
-/* Whatever stands in the two files, reading through them stays inside them. */
+/* Whatever the two files contain, reads stay inside them. */
 static void no_pair_crashes(void)
 {
     struct err e;

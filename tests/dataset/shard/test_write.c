@@ -274,8 +274,8 @@ static bool old_or_new(const char *prefix)
 }
 
 /*
- * A writer that is killed at each of its system calls in turn. A reader without knowledge of
- * commits is given the files as they lie before ours may end the commit.
+ * A writer that is killed at each of its system calls in turn. A reader that does not know commits
+ * gets the files as they are before ours may finish the commit.
  */
 static void kill_9_leaves_the_old_shard_or_the_new(void)
 {

@@ -166,11 +166,11 @@ static void a_bad_shard_is_refused(void)
     put("bad.idx", b.data, b.len);
     T_ERR(merge(one, 1, t_path("o"), &r, &e), &e, ERR_DATA, "length");
     b.data[41] = 0;
-    b.data[b.len - 16] = 7; /* the second document ends behind the last sequence */
+    b.data[b.len - 16] = 7; /* the second document ends after the last sequence */
     put("bad.idx", b.data, b.len);
     T_ERR(merge(one, 1, t_path("o"), &r, &e), &e, ERR_DATA, "document");
     b.data[b.len - 16] = 2;
-    b.data[34 + 12 + 8] = 99; /* a wrong offset inside: counted anew */
+    b.data[34 + 12 + 8] = 99; /* a wrong offset inside: recomputed */
     put("bad.idx", b.data, b.len);
     T_OK(merge(one, 1, t_path("o"), &r, &e), &e);
     write_counting(t_path("good"), (uint32_t[]){3, 4, 5}, 3);

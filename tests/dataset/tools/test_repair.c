@@ -127,7 +127,8 @@ static void offsets_are_counted_anew(void)
     buf_finish(&bad);
 }
 
-/* Whatever the cut leaves of the .idx: mended to the same documents, or refused and left alone. */
+/* However much the truncated .idx has: repaired to the same documents, or rejected and left alone.
+ */
 static void a_cut_idx(void)
 {
     struct err e;
@@ -160,7 +161,7 @@ static void a_cut_idx(void)
     buf_finish(&bad);
 }
 
-/* Documents of three sequences: where the lost ones end cannot be told. */
+/* Documents of three sequences: where the lost ones end is unknown. */
 static void bounds_of_sentences_are_not_made_up(void)
 {
     struct err e;
@@ -184,7 +185,7 @@ static void bounds_of_sentences_are_not_made_up(void)
     buf_finish(&idx);
 }
 
-/* Shards merged by old tools have no documents behind those of the first part. */
+/* Shards merged by old tools have no documents after those of the first part. */
 static void documents_that_end_early_are_continued(void)
 {
     struct err e;
@@ -307,7 +308,7 @@ static int repair_again(void *prefix)
     return repair_run(prefix, -1, &r, &e);
 }
 
-/* Killed at any system call: what was broken, or what is mended, each with its own manifest. */
+/* Killed at any system call: the broken shard or the repaired one, each with its own manifest. */
 static void kill_9_leaves_one_or_the_other(void)
 {
     struct err e;

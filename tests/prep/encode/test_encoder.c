@@ -127,7 +127,7 @@ static void a_bad_record_enters_no_column(void)
     T_MEM(it.text.data + item_bad(&it, 3)->at, "[]", item_bad(&it, 3)->n);
     item_finish(&it);
 
-    p.on_bad = BAD_FAIL; /* what follows is left alone */
+    p.on_bad = BAD_FAIL; /* what follows is skipped */
     run(&p, &it, "{\"a\":\"1\",\"b\":\"2\"}\n[]\n[]\n");
     T_EQ(item_bads(&it), 1);
     T_EQ(it.lines, 2);

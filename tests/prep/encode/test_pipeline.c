@@ -16,9 +16,9 @@ struct job {
     uint64_t total, filled, drained;
     uint64_t stop_at; /* drain refuses this one */
     uint64_t followed;
-    uint64_t alone; /* follow says so of every so manieth; 0: of none */
+    uint64_t alone; /* follow returns true for every Nth item; 0: for none */
     bool ordered, delay, follows, stores;
-    int hang[2]; /* a pipe that nobody writes to; the fill waits there after three items */
+    int hang[2]; /* a pipe without a writer; the fill waits there after three items */
     int ticks, stop_tick;
     uint64_t most; /* items in flight */
     bool meet;     /* the first item's store waits for the second one's */
@@ -165,7 +165,7 @@ static void items_are_stored_side_by_side(void)
     }
 }
 
-/* An item that is followed alone is drained before the next one is followed. */
+/* An item for which follow returned true is drained before the next one is followed. */
 static void some_are_followed_alone(void)
 {
     for (int workers = 1; workers < 8; workers += 3) {
@@ -209,7 +209,7 @@ static void the_budget_holds(void)
     T_CHECK(j.ordered);
     T_CHECK(j.most <= 3); /* the third crosses 250 */
     struct job one = {.total = 50, .ordered = true, .stop_at = UINT64_MAX};
-    T_EQ(run(&one, 4, 1), 0); /* an item above the budget still passes, alone */
+    T_EQ(run(&one, 4, 1), 0); /* an item above the budget still passes, on its own */
     T_EQ(one.drained, 50);
     T_CHECK(one.most == 1);
 }

@@ -53,7 +53,7 @@ static void a_good_record(void)
     T_CHECK(!bad);
     T_EQ(r->scan.value[0].spill.size, b.len - 10 - 2 - 4);
     T_EQ(r->line.size, 0);
-    T_MEM(rest.data, "{}\n", 3); /* the reader stands behind the line */
+    T_MEM(rest.data, "{}\n", 3); /* the reader is after the line */
     longrec_destroy(r);
     buf_finish(&b);
     buf_finish(&rest);

@@ -23,7 +23,7 @@ static struct plain open_in(char sep, bool json)
     return p;
 }
 
-/* What comes, one block behind the other; a long line by its bytes. */
+/* The blocks in order; of a long line its bytes. */
 struct result {
     struct buf bytes;
     int blocks, longs;
@@ -159,7 +159,7 @@ static void ranges_share_the_lines_out(void)
         take(&p, &first);
         take(&q, &second);
         buf_add(&first.bytes, second.bytes.data, second.bytes.len);
-        /* both may have the white space at the end, which is no line */
+        /* both may have the white space at the end, which is not a line */
         T_CHECK(first.bytes.len >= b.len - 3 && !memcmp(first.bytes.data, text + 3, b.len - 3));
         T_CHECK(jsonl_blank(first.bytes.data + b.len - 3, first.bytes.data + first.bytes.len));
         plain_close(&p);

@@ -105,7 +105,7 @@ static void an_error_is_an_item(void)
     put_text("good", "1\n");
     const char *names[] = {t_path("good"), t_path("cut")};
     T_OK(source_open(&s, names, 2, &json, plan(), &e), &e);
-    put("cut", &b); /* damaged since it was looked at */
+    put("cut", &b); /* damaged since it was checked */
     item_init(&it, 1);
     T_CHECK(next(&s, &it));
     T_EQ(it.code, 0);

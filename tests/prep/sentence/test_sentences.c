@@ -128,7 +128,7 @@ static void models(void)
     T_STR(sentences_language(s), "saxon");
     T_EQ(strlen(sentences_digest(s)), 32);
     sentences_split(s, text, strlen(text), &w);
-    T_EQ(punkt_count(&w), 3); /* what ends sentences elsewhere is no stop to NLTK */
+    T_EQ(punkt_count(&w), 3); /* stops of other scripts are not stops to NLTK */
     T_EQ(punkt_span(&w, 0)->end, 15);
     T_EQ(punkt_span(&w, 1)->end, 20);
     sentences_destroy(s);

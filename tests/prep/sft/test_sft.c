@@ -274,8 +274,8 @@ static size_t names_in(const char *folder)
 }
 
 /*
- * Killed at each of its steps in turn: what has the final name is whole, and the same command again
- * writes the same bytes unless the set is there, which it says; nothing else is left then.
+ * Killed at each of its steps in turn: files with final names are complete, and the same command
+ * writes the same bytes unless the set exists, which it reports; nothing else is left.
  */
 static void killed_anywhere_it_is_run_again(void)
 {

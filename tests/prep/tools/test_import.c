@@ -86,7 +86,7 @@ static void widths_mix(void)
     T_ERR(import(in, 0, 0, &r, &e), &e, ERR_USAGE, "no token file");
     const struct import_request keep = {.input = in, .n = 2, .ask = plain, .output = t_path("o")};
     T_ERR(import_run(&keep, &r, &e), &e, ERR_USAGE, "already");
-    /* the last is looked at before the first is read */
+    /* the last is checked before the first is read */
     const char *bad[] = {in[0], t_path("missing.bin")};
     T_ERR(import(bad, 2, 0, &r, &e), &e, ERR_IO, "missing.bin");
     sound(SHARD_I32, 3, 5);
