@@ -6,6 +6,7 @@
 #include "base/format/json.h"
 #include "base/io/path.h"
 #include "convert/report.h"
+#include "train/gguf/gguf_read.h"
 #include "train/hf/hf_folder.h"
 #include "train/pt/pt.h"
 
@@ -19,7 +20,7 @@ static bool is_safetensors(const char *path)
 bool foreign_is(const char *path)
 {
     if (file_is_plain(path))
-        return is_safetensors(path) || pt_is(path);
+        return is_safetensors(path) || pt_is(path) || gguf_is(path);
     return hf_folder_is(path);
 }
 
@@ -120,17 +121,23 @@ static void file_json(const char *path, const char *format, const struct st_file
 
 static int report_file(const char *path, bool json, bool tensors, struct buf *b, struct err *e)
 {
-    bool pytorch = !is_safetensors(path);
-    const char *format = pytorch ? "pytorch" : "safetensors";
+    static const struct {
+        const char *name, *shown;
+        int (*open)(struct st_file *ret, const char *path, struct err *e);
+    } formats[] = {{"safetensors", "safetensors", st_open},
+                   {"pytorch", "PyTorch (torch.save)", pt_open},
+                   {"gguf", "GGUF", gguf_open}};
+    int which = is_safetensors(path) ? 0 : gguf_is(path) ? 2 : 1;
+    const char *format = formats[which].name;
     struct st_file s;
-    int code = pytorch ? pt_open(&s, path, e) : st_open(&s, path, e);
+    int code = formats[which].open(&s, path, e);
     if (code)
         return code;
     const struct st_file *one = &s;
     if (json) {
         file_json(path, format, &s, tensors, b);
     } else {
-        buf_addf(b, "%s\nformat      %s\n", path, pytorch ? "PyTorch (torch.save)" : format);
+        buf_addf(b, "%s\nformat      %s\n", path, formats[which].shown);
         for (size_t i = 0; s.metadata && i < s.metadata->length; i++)
             buf_addf(b, "%-11s %s: %s\n", i ? "" : "metadata", s.metadata->child[i].key,
                      s.metadata->child[i].string);

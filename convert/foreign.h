@@ -9,10 +9,11 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 
-/* A folder with config.json and weights, a .safetensors file, or one of torch.save. */
+/* A folder with config.json and weights, a .safetensors file, one of torch.save, or GGUF. */
 bool foreign_is(const char *path);
 
-/* Appends the report; `tensors` lists each of them. Errors as of hf_folder_open, st_open, pt_open.
+/* Appends the report; `tensors` lists each of them. Errors as of hf_folder_open, st_open, pt_open,
+ * gguf_open.
  */
 int foreign_report(const char *path, bool json, bool tensors, struct buf *out, struct err *e);
 

@@ -113,6 +113,9 @@ def same_values(name, outtype, d):
     for k, v in keys.items():
         assert value(reader, k) == v, (k, value(reader, k), v)
     assert {k for k in reader.fields if not k.startswith("GGUF.")} == set(keys), set(reader.fields) ^ set(keys)
+    shown = hf.run("inspect", "--tensors", os.path.join(d, "out.gguf"), words=["GGUF", f"general.architecture: {arch}"]).stdout.splitlines()
+    for t in reader.tensors:
+        assert f"{t.tensor_type.name:4} {t.name} {list(map(int, t.shape))[::-1]}" in shown, (t.name, shown)
     assert outtype != "q8_0" or (narrow > 0) == (name == "llama"), narrow
 
 

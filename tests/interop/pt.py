@@ -69,6 +69,8 @@ def views(d):
     for protocol in (2, 3, 4, 5):
         torch.save(state, os.path.join(d, "a.pt"), pickle_protocol=protocol)
         same(os.path.join(d, "a.pt"), state)
+    shown = hf.run("inspect", "--tensors", os.path.join(d, "a.pt"), words=["PyTorch"]).stdout.splitlines()
+    assert all(f"{TYPES[t.dtype]:4} {k} {list(t.shape)}" in shown for k, t in flat(state)), shown
     wrapped = {"epoch": 3, "state_dict": {"w": big, "b": big[0]}}
     torch.save(wrapped, os.path.join(d, "b.pt"))
     same(os.path.join(d, "b.pt"), wrapped["state_dict"])

@@ -9,6 +9,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "tests/t.h"
+#include "train/gguf/gguf_read.h"
 
 /* Scale and bytes of blocks whose values were worked out by hand. */
 static void quantizes(void)
@@ -115,4 +116,64 @@ static void leaves_nothing_behind(void)
     T_CHECK(!file_exists(path));
 }
 
-T_MAIN(T_CASE(quantizes), T_CASE(writes_a_file), T_CASE(leaves_nothing_behind))
+/* What PyPI's gguf wrote (the corpus of the fuzz target). */
+static void reads_the_peers_file(void)
+{
+    struct st_file s;
+    struct err e;
+    T_OK(gguf_open(&s, t_source("tests/fuzz/corpus/gguf/small"), &e), &e);
+    T_EQ(s.n, 3);
+    const struct st_entry *t = st_find(&s, "token_embd.weight"), *q = st_find(&s, "q");
+    T_CHECK(t && q);
+    T_STR(t->dtype_name, "F32");
+    T_EQ(t->size[0], 3);
+    T_EQ(t->size[1], 4);
+    T_STR(q->dtype_name, "Q8_0");
+    T_EQ(q->end - q->begin, 68);
+    float v[2];
+    T_OK(st_read(&s, t, (struct box_mem){v, DTYPE_F32, {{2, 1}, {1, 2}}, 2}, &e), &e);
+    T_EQ(v[0], 9);
+    T_EQ(v[1], 10);
+    static const char *const want[][2] = {
+        {"general.architecture", "llama"},
+        {"llama.block_count", "1"},
+        {"tokenizer.ggml.tokens", "3 values"},
+        {"tokenizer.ggml.add_bos_token", "true"},
+        {"u", "1099511627776"},
+        {"i", "-3"},
+        {"d", "0.5"},
+    };
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        const struct json *k = json_get(s.metadata, want[i][0]);
+        T_CHECK(k);
+        T_STR(k->string, want[i][1]);
+    }
+    st_close(&s);
+}
+
+static void refuses_damaged_files(void)
+{
+    struct buf b = {0};
+    struct st_file s;
+    struct err e;
+    T_OK(file_read(t_source("tests/fuzz/corpus/gguf/small"), 1 << 20, &b, &e), &e);
+    for (size_t n = 0; n + 32 < b.len; n++) {
+        T_EQ(gguf_parse(&s, "x.gguf", (const unsigned char *)b.data, n, &e), ERR_DATA);
+        T_CHECK(strstr(e.msg, "x.gguf"));
+    }
+    for (size_t i = 0; i < b.len; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            b.data[i] ^= (char)(1 << bit);
+            int code = gguf_parse(&s, "x.gguf", (const unsigned char *)b.data, b.len, &e);
+            T_CHECK(!code || (code == ERR_DATA && strstr(e.msg, "x.gguf")));
+            for (size_t k = 0; !code && k < s.n; k++)
+                T_CHECK(s.entry[k].end <= s.data_size && s.data_at + s.data_size <= b.len);
+            if (!code)
+                st_close(&s);
+            b.data[i] ^= (char)(1 << bit);
+        }
+    buf_finish(&b);
+}
+
+T_MAIN(T_CASE(reads_the_peers_file), T_CASE(refuses_damaged_files), T_CASE(quantizes),
+       T_CASE(writes_a_file), T_CASE(leaves_nothing_behind))
