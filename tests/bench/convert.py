@@ -4,7 +4,7 @@
 files dropped from the page cache before each, in this order and the other way round. Printed are the median seconds, the median
 of each round's ratio to cp with its quartiles (1 and above: at least as fast as cp), processor seconds and peak memory.
 Usage: convert.py CONVERT FOLDER [ROUNDS [MODEL]]     MODEL: 1b (Llama-3.2-1B, 2.5 GB, the default), 8b (Llama-3.1-8B, 16 GB)
-FOLDER needs three times the model's bytes; what is made there is removed at the end, but for the model."""
+FOLDER needs three times the model's bytes; what is made there is removed at the end, except the model."""
 import json
 import os
 import shutil

@@ -5,7 +5,7 @@
     corpus.py FOLDER
     corpus.py --packages     the names of the packages
 
-A paragraph is kept the first time it is seen: a line of prose, or what stands between blank lines in source code.
+A paragraph is kept the first time it is seen: a line of prose, or the text between blank lines in source code.
 """
 import gettext
 import glob
@@ -151,7 +151,7 @@ def files_of(folder, package, wanted):
 
 
 def picked(files, kind):
-    """Of source code one file in so many, by its name, so that no folder fills the text alone."""
+    """One of N source files, by its name, so that no folder fills the text alone."""
     for name, data in files:
         if kind != CODE or not name.startswith("linux-") or hashlib.md5(name.encode()).digest()[0] < 10:
             yield data

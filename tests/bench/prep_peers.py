@@ -44,7 +44,7 @@ LocalPipelineExecutor(pipeline=[JsonlReader(source, glob_pattern=part), Document
 
 
 def records(path):
-    """JSONL lines of some 4 kB of text each, without end: behind the first pass each has its number in front."""
+    """JSONL lines of some 4 kB of text each, without end: after the first pass each begins with its number."""
     with open(path, encoding="utf-8") as f:
         text = f.read()
     docs, at = [], 0
@@ -157,7 +157,7 @@ class Bench:
 
 
 def watch(pid, peaks):
-    """The peak as it stands in /proc, in KiB, until the process ends: wait4's has what this process had when it forked."""
+    """The peak in /proc, in KiB, until the process ends: wait4's has what this process had when it forked."""
     while True:
         try:
             with open(f"/proc/{pid}/status") as f:

@@ -81,7 +81,7 @@ class Engine:
 
 
 def one(a, command, size):
-    """Cold and warm speed, ids and what else a fresh process tells."""
+    """Cold and warm speed, ids and other results of a new process."""
     e = Engine(command, a.core)
     try:
         cold, ids = e.encode(size)

@@ -2,7 +2,7 @@
 # A limit on the size of files (ulimit -f) ends in a sentence and exit 4, not in SIGXFSZ; nothing half-written is left.
 . "$SRC/tests/cli/train_data.sh"
 
-# limited COMMAND...: no file may exceed so many blocks, that of stderr included
+# limited COMMAND...: no file may exceed that many blocks, including stderr
 blocks=2
 limited() { expect 4 sh -c 'ulimit -f "$0"; exec "$@"' $blocks "$@"; }
 says_limit() { err_has "File too large"; err_has "ulimit -f"; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# kill -9 at each system call that changes a file: the old output or the new one stands, and the next run clears up
+# kill -9 at each system call that changes a file: the old output or the new one is there, and the next run cleans up
 # what was left. WEFT_FULL=1 tries every such call, else some of them.
 
 . "$SRC/tests/cli/train_data.sh"

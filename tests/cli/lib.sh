@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the command-line tests share. A test is tests/cli/NAME.sh, run by run.sh in a fresh folder:
 #
-#     t "an unknown option is refused"
+#     t "an unknown option is an error"
 #     expect 2 "$PREP" build --inputt x
 #     err_has "did you mean --input"
 #     out_is ""

@@ -2,7 +2,7 @@
 # What each program's option table answers: screens that fit, a manual without complaints, scripts
 # that shells can read, a configuration that reads back.
 
-# fits FILE LINES: at most so many lines of 80 columns
+# fits FILE LINES: at most LINES lines of 80 columns
 fits() {
     [ -n "$_bad" ] || awk -v most="$2" 'length($0) > 80 || NR > most { print "line " NR ": " $0; bad = 1 }
         END { exit bad }' "$1" >.wide || _wrong "does not fit: $(head -n 1 .wide)"
@@ -19,7 +19,7 @@ for program in "$TOK" "$PREP" "$CONVERT" "$TRAIN"; do
     fits .out 24
     first_line "Example:"
 
-    # the examples stand between the first line and the first empty one
+    # the examples are between the first line and the first empty one
     t "$name: the help of every verb fits, cuts nothing and has examples that a shell can read"
     "$program" -h | awk 'NR > 1 && /^$/ { part++ } part == 2 && $1 { print $1 }' >verbs
     check [ -s verbs ]
@@ -117,7 +117,7 @@ for program in "$TOK" "$PREP" "$CONVERT" "$TRAIN"; do
         [ -n "$_bad" ] || [ "$(without_origin a.toml)" = "$(without_origin .out)" ] ||
             _wrong "another configuration"
 
-        t "$name $verb refuses an unknown option and key by the nearest name"
+        t "$name $verb rejects an unknown option and key with the nearest name"
         expect 2 "$program" "$verb" --print-confg
         err_has "unknown option --print-confg of"
         err_has "did you mean --print-config?"
@@ -128,7 +128,7 @@ for program in "$TOK" "$PREP" "$CONVERT" "$TRAIN"; do
     done
 done
 
-t "lists add up, the last of two values counts, and all unknown names are told"
+t "lists add up, the last of two values counts, and all unknown names are reported"
 printf '{"text": "a b"}\n' >a.jsonl
 cp a.jsonl b.jsonl
 null="--tokenizer-type NullTokenizer --vocab-size 9"

@@ -15,8 +15,8 @@ printf 'zebra\n' >words
 
 sums() { find "$@" -type f -exec sha256sum {} + | sort; }
 
-# once FIRST COMMAND...: the second run is refused, names the file FIRST and leaves all as it is; with --overwrite it
-# is well. A third file in its place is also refused.
+# once FIRST COMMAND...: the second run fails, names the file FIRST and changes nothing; with --overwrite it
+# succeeds. A third file in its place is an error, too.
 once() {
     _first=$1
     shift
@@ -83,7 +83,7 @@ expect 0 "$PREP" sft --input n.jsonl $null --seq-length 64 --output-prefix new/s
 err_has "nothing to do"
 rm -r new
 
-# kept SAID COMMAND...: an input that would be written is refused, with --overwrite too
+# kept SAID COMMAND...: writing to an input is an error, with --overwrite too
 kept() {
     _said=$1
     shift

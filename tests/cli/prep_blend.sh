@@ -74,7 +74,7 @@ out_has "valid: 5 samples of 32 tokens"
 expect 0 "$PREP" blend --train-data-path d_text_document --test-data-path e_text_document --exhaustive --seq-length 32
 out_has "test: 225 samples"
 
-t "what cannot be is refused"
+t "impossible requests are rejected"
 expect 2 "$PREP" blend --num-samples 3
 err_has "--data-path is missing"
 expect 2 "$PREP" blend --data-path f --data-args-path list --num-samples 3

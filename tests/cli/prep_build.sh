@@ -130,7 +130,7 @@ t "Megatron's spelling of options"
 expect 0 build --input=g.jsonl --tokenizer_type=NullTokenizer --vocab_size=50256 --append_eod=true --json_keys=text --output_prefix=m
 same g_text_document.bin m_text_document.bin
 
-t "outputs that are there are refused and left alone"
+t "existing outputs are an error and left alone"
 cp g_text_document.bin before.bin
 expect 2 "$PREP" build --input c.jsonl $null --output-prefix g
 err_has "g_text_document: was built with --append-eod true; this command says false"
@@ -150,7 +150,7 @@ expect 0 "$PREP" build --input words.jsonl --vocab-file vocab.json --eod-token b
 err_has "end of document: bird (id 4)"
 check [ "$(hex words_text_document.bin)" = 01000200010000000400 ]
 
-t "strings of special tokens: counted as text, parsed, refused"
+t "strings of special tokens: counted as text, parsed, rejected"
 printf '{"text": "the <|endoftext|> cat"}\n' >s.jsonl
 expect 0 "$PREP" build --input s.jsonl --tokenizer vocab.json --output-prefix s
 err_has "1 special token strings"
@@ -162,7 +162,7 @@ err_has "s.jsonl: line 1"
 err_has "<|endoftext|>"
 check [ "$(hex s_text_document.bin)" = 010003000200 ]
 
-t "a line of many megabytes, before and behind short ones"
+t "a line of many megabytes, before and after short ones"
 {
     echo '{"text": "1 2"}'
     awk 'BEGIN { printf "{\"x\": [1, {}], \"text\": \""; for (i = 0; i < 1500000; i++) printf "%d\\u0020", i % 50000
@@ -198,6 +198,6 @@ check [ "$( { printf '\001\000'; cat without_text_document.bin; } | cksum)" = "$
 expect 2 build --input g.jsonl $null --prepend-bos --output-prefix nobos
 err_has "has no beginning of text"
 
-t "a line after each so many documents"
+t "a line after every N documents"
 expect 0 "$PREP" build --input c.jsonl $null --log-interval 10000 --overwrite --output-prefix log
 check [ "$(grep -c '^Processed [0-9]* documents (.* docs/s, .* MB/s), [0-9]* tokens, 0 bad records' .err)" -ge 2 ]

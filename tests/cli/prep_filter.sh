@@ -96,7 +96,7 @@ else
     skip "processes may not be traced here"
 fi
 
-t "what makes no sense is refused"
+t "contradictory limits are rejected"
 expect 2 build --pretokenized ids.jsonl --vocab-size 50257 --min-bytes 3 --output-prefix z
 err_has "--min-bytes is for texts, and --pretokenized has ids"
 expect 2 build --input all.jsonl $null --min-tokens 5 --max-tokens 4 --output-prefix z

@@ -59,7 +59,7 @@ err_has "old.bin: token id 5 at byte 16"
 no_file new5.idx
 no_temps .
 
-t "bare tokens, and an .idx anew from a .bin"
+t "raw tokens, and a new .idx from a .bin"
 expect 3 "$PREP" import bare.bin --output-prefix r
 err_has "--input-format raw"
 expect 2 "$PREP" import bare.bin --input-format raw --output-prefix r

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# prep build: the kinds of input besides JSONL, told by content or by name.
+# prep build: the kinds of input besides JSONL, recognized by content or name.
 
 null="--tokenizer-type NullTokenizer --vocab-size 50256"
 build() { "$PREP" build --quiet --overwrite "$@"; }
 ids() { od -An -v -w2 -tu2 "$1" | tr -d ' \n' | sed 's/50256/./g'; }
 
-t "a JSON array is told by its first byte, and equals the same records on lines"
+t "a JSON array is recognized by its first byte, and equals the same records on lines"
 awk 'BEGIN { for (i = 0; i < 20000; i++) { s = ""; for (j = 0; j < i * 37 % 101 && i % 7; j++) s = s (j ? " " : "") (i + j) % 50256
     printf "{\"id\": %d, \"text\": \"%s\", \"more\": [\"]},[{\\\"\", null, {\"text\": true}]}\n", i, s } }' >lines.jsonl
 { echo '['; sed '$!s/$/,/' lines.jsonl; echo ']'; } >array.jsonl
@@ -97,7 +97,7 @@ check [ "$(od -An -tx1 u.bad.jsonl | tr -d ' ')" = 3120ff0a ]
 expect 3 build --input u.txt --input-format text --tokenizer v.json --output-prefix u
 err_has "u.txt: line 1: byte 8000000: invalid UTF-8"
 
-t "Parquet is told by its first bytes, nulls are bad records, columns may lie in structs"
+t "Parquet is recognized by its first bytes, nulls are bad records, columns may be in structs"
 cp "$SRC/tests/fuzz/corpus/parquet/snappy-dictionary" p.bin
 expect 0 build --input p.bin --tokenizer bytes/tokenizer.json --on-bad-record quarantine --output-prefix p
 check [ "$(wc -c <p_text_document.bin)" = $((2 * 3 * (3 + 9 + 10 + 3))) ]
@@ -125,7 +125,7 @@ expect 0 "$PREP" inspect noeffect_text_document --strict --specials parse --no-a
 err_has "--specials, --engine, --strict and --add-special-tokens have no effect in $(basename "$PREP") inspect"
 err_has "--data-cache-path, --data-rules, --seq-length, --num-samples, --num-valid-samples, --exhaustive, --seed, --split, --part and --eod-mask-loss have no effect without --samples"
 
-t "what makes no sense is refused"
+t "contradictory options are rejected"
 expect 2 build --input t.txt --input-format text --text-separator '\q' $null --output-prefix o
 err_has "a backslash is followed by"
 expect 2 build --input t.txt --input-format text --json-keys a b $null --output-prefix o

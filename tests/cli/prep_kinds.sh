@@ -72,7 +72,7 @@ echo '{}' >none.jsonl
 expect 3 build --input none.jsonl $null
 err_has 'has no key "text"; it is empty'
 
-t "an empty file is said; no document at all is an error"
+t "an empty file gives a warning; no document at all is an error"
 : >empty.jsonl
 expect 0 build --input empty.jsonl good.jsonl $null
 err_has "empty.jsonl: is empty"
@@ -115,7 +115,7 @@ expect 4 "$PREP" sft --input d $null --seq-length 8 --output-prefix s
 err_has "d: is a folder, not a file"
 err_has "'d/*'"
 
-t "a name that exists is taken as it stands, before commas, quotes and brackets"
+t "a name that exists is taken literally, despite commas, quotes and brackets"
 echo '{"text": "4"}' >'a,b.jsonl' && echo '{"text": "5"}' >'[x].jsonl' && echo '{"text": "6"}' >x.jsonl
 echo '{"text": "7"}' >'"q".jsonl' && echo '{"text": "8"}' >'*.jsonl'
 expect 0 build --input 'a,b.jsonl' '[x].jsonl' '"q".jsonl' '*.jsonl' x.jsonl,x.jsonl $null

@@ -38,7 +38,7 @@ same n.idx parts/a_text_document.idx
 expect 2 "$PREP" merge parts --output-prefix parts/a_text_document --overwrite
 err_has "both"
 
-t "a prefix beside which a folder of its name lies is the prefix"
+t "a prefix beside a folder of its name is the prefix"
 cp m.bin own.bin
 cp m.idx own.idx
 mkdir own

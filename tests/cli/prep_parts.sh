@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# prep build --partitions: Megatron's names, what lies in which, and the whole; also after a kill.
+# prep build --partitions: Megatron's names, the records of each, and the whole; also after a kill.
 
 null="--tokenizer-type NullTokenizer --vocab-size 50256"
 build() { "$PREP" build --quiet "$@"; }
@@ -11,7 +11,7 @@ head -n 3000 c.jsonl >c1.jsonl
 tail -n +3001 c.jsonl | zstd -q >c2.zst
 keys="--json-keys text b --append-eod"
 
-t "record i lies in partition i mod P, and the whole has them one behind the other"
+t "record i is in partition i mod P, and the whole is their concatenation"
 for p in 2 3 8; do
     expect 0 build --input c1.jsonl c2.zst $null $keys --partitions $p --workers 2 --output-prefix o
     all=
@@ -59,7 +59,7 @@ for s in "" --keep-sequential-samples; do
     rm o_*
 done
 
-t "a bad record counts as one, and so do those behind it"
+t "a bad record counts as one, and so do those after it"
 { head -n 5 c.jsonl; echo bad; sed -n 6,20p c.jsonl; echo bad; sed -n 21,30p c.jsonl; } >bad.jsonl
 expect 0 build --input bad.jsonl $null --partitions 3 --on-bad-record skip --output-prefix o
 for i in 0 1 2; do

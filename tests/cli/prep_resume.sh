@@ -20,7 +20,7 @@ work="--input c.jsonl d.zst e.json $null --json-keys text b --append-eod --on-ba
 outputs="_text_document.bin _text_document.idx _text_document.manifest.json _b_document.bin _b_document.idx
     _b_document.manifest.json .bad.jsonl"
 build() { "$PREP" build --quiet "$@"; }
-# whole A B: all files of A are those of B, and nothing else lies there
+# whole A B: all files of A are those of B, and there is nothing else
 whole() {
     for _s in $outputs; do same "$1$_s" "$2$_s"; done
     no_file "$(dirname "$1")/.$(basename "$1").build"
@@ -183,7 +183,7 @@ else
     skip "processes may not be traced here"
 fi
 
-t "two at a time: the second one is refused"
+t "two at a time: the second one is an error"
 mkdir -p .two.build
 exec 8>.two.build/lock
 flock 8

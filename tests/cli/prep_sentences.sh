@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# prep build --split-sentences: sentences as sequences, names, long records, partitions, kills, second runs, refusals.
+# prep build --split-sentences: sentences as sequences, names, long records, partitions, kills, second runs, errors.
 
 kill_at=$BUILD/tests/kill_at
 printf '{"<unk>": 0, "one": 1, "two": 2, "<|endoftext|>": 3}' >v.json
@@ -116,7 +116,7 @@ err_has "tab/klingon/ortho_context.tab: line 1: is not a word, a tab and an even
 expect 4 build --input t.jsonl --split-sentences --punkt-model none --overwrite --output-prefix t
 err_has "none/abbrev_types.txt"
 
-t "what makes no sense is refused"
+t "contradictory options are rejected"
 expect 2 build --input a.jsonl --split-sentences --lang klingon --output-prefix x
 err_has "--lang: no rules for 'klingon'"
 err_has "english (en), german (de)"

@@ -200,7 +200,7 @@ for s in 0.01 0.02 0.03 0.04 0.06 0.08; do
     wait $pid || code=$? # timeout would not: it dies of its own signal
     [ $code = 137 ] || break
     killed=$((killed + 1))
-    [ ! -e o.idx ] && [ ! -e o.commit ] || break # behind its commit
+    [ ! -e o.idx ] && [ ! -e o.commit ] || break # after its commit
     check [ -z "$(ls | grep -E '^o\.')" ]
 done
 check [ $killed -gt 0 ]

@@ -54,7 +54,7 @@ seq 1 5000 >t.txt
 expect 0 build --input t.txt --input-format text $null --output-prefix x
 for n in 3 8; do shares $n x_text_document --input t.txt --input-format text $null; done
 
-t "what share it is stands in the manifest; a bad record names file and share"
+t "the manifest names the share; a bad record names file and share"
 expect 0 build --input c.jsonl $null --shard 1/3 --output-prefix s
 check grep -q '"shard": "1/3"' s_00001_text_document.manifest.json
 expect 0 "$PREP" build --input c.jsonl $null --shard 1/3 --output-prefix s
@@ -84,7 +84,7 @@ else
     skip "processes may not be traced here"
 fi
 
-t "what cannot be divided is refused"
+t "inputs that cannot be divided are rejected"
 expect 2 build --input - $null --shard 0/2 --output-prefix r
 err_has "standard input cannot be divided"
 for s in 2/2 -1/2 1 a/b 1/2/3 "" 1/0; do

@@ -64,14 +64,14 @@ for x in bin idx manifest.json; do cp s_text_document_00006.$x s_text_document_0
 expect 2 build $work --output-prefix s
 err_has "s_text_document_00005: is piece 6, and has the name of another"
 
-t "--overwrite builds anew, and old pieces behind the last one go"
+t "--overwrite rebuilds, and old pieces after the last one are removed"
 expect 0 build --input c.jsonl $null --append-eod --json-keys text b --shard-size 200K --overwrite --output-prefix s
 check [ "$(ls s_text_document_*.bin | wc -l)" -lt "$n" ]
 check [ "$(ls s_text_document_*.bin | wc -l)" = "$(ls s_text_document_*.manifest.json | wc -l)" ]
 merge s_text_document m
 both m w_text_document
 
-t "shares are cut, too; partitions and sizes that are none are refused"
+t "shares are split, too; partitions and invalid sizes are rejected"
 for i in 0 1; do expect 0 build --input c.jsonl $null --append-eod --shard $i/2 --shard-size 50K --output-prefix h; done
 has_file h_00001_text_document_00001.idx
 merge h_0000 m

@@ -62,12 +62,12 @@ t "an encoder that fails fails the pipeline, and nothing is written"
 expect 3 pipe '"$TOK" encode --tokenizer v.json --format docs bad.jsonl | "$PREP" build --pretokenized - --output-prefix o'
 check [ -z "$(ls -A | grep 'o_text')" ]
 
-t "something that is no stream"
+t "something that is not a stream"
 printf 'WEFTDOX!................................................................' >x.docs
 expect 3 build --pretokenized x.docs --output-prefix o
 err_has "x.docs"
 
-t "another tokenizer is named, both digests told"
+t "another tokenizer is an error with both digests"
 printf '{"<unk>": 0, "one": 2, "two": 1, "three": 3, "<|endoftext|>": 4}' >w.json
 expect 2 build --pretokenized c.docs --tokenizer w.json --output-prefix o
 err_has "$(sha256sum <v.json | cut -d' ' -f1)"

@@ -142,7 +142,7 @@ expect 2 "$TOK" train --input t.txt --model_prefix q --character_coverage 99
 err_has "character_coverage"
 no_file q.model
 
-t "tok convert: onto itself, to a name that tells no format"
+t "tok convert: onto itself, to a name without a known format"
 cp m.model before.model
 expect 2 "$TOK" convert m.model m.model
 err_has "m.model: is both an input and the output"

@@ -5,7 +5,7 @@
     blend.py PREP
 
 Random corpora (empty documents, one document, several sequences a document, more epochs than data) under random lists,
-weights, splits; what `prep index` leaves in its cache folder is held against what the rules say should lie there, name
+weights, splits; what `prep index` leaves in its cache folder is compared with what the rules say should be there, name
 by name and byte by byte, and `prep blend` against the same numbers. WEFT_FULL=1: more of them."""
 import hashlib
 import io
@@ -68,7 +68,7 @@ def maps(lengths, first, end, samples, length, seed):
 
 
 def weave(weights, size):
-    """Greedy: whoever is furthest behind comes next. Without size, weights are counts to be used up."""
+    """Greedy: the one furthest behind comes next. Without size, weights are counts to exhaust."""
     counts = weights if size is None else None
     w = [x / sum(counts) for x in counts] if counts else weights
     had, which, sample = [0] * len(w), [], []

@@ -5,7 +5,7 @@
     blend_old.py PREP
 
 Random corpora under random lists, weights and splits; what `prep index --data-rules v1|v2|deepspeed` leaves beside the
-data and in its cache folder is held against what the rules say should lie there, name by name and byte by byte, and
+data and in its cache folder is compared with what the rules say should be there, name by name and byte by byte, and
 `prep blend` against the same numbers. WEFT_FULL=1: more of them. The walk over documents, the shuffles and the corpora
 are blend.py's."""
 import hashlib
@@ -56,7 +56,7 @@ def maps(lengths, first, end, samples, length, seed, rules):
 
 
 class Expected:
-    """Files that should lie there, by path."""
+    """Files that should be there, by path."""
 
     def __init__(self, case):
         self.case, self.files, self.taken = case, {}, {}

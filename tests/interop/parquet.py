@@ -206,7 +206,8 @@ def id_lists(case):
                           "65000", "--on-bad-record", "quarantine", "--output-prefix", case.path("ip")],
                          capture_output=True, timeout=120, text=True)
     assert run.returncode == 0, run.stderr
-    for words in ("row 3: there is a null instead of an id at place 1", "row 4: id 65000 at place 0", "row 5: id -1", "row 6: there is no"):
+    for words in ("row 3: there is a null instead of an id at place 1", "row 4: id 65000 at place 0", "row 5: id -1",
+                  "row 6: there is a null"):
         assert words in run.stderr, run.stderr
     with open(case.path("ids.jsonl"), "w") as f:
         f.writelines(json.dumps({"text": x}) + "\n" for x in ([1], big, [3]))
@@ -215,7 +216,7 @@ def id_lists(case):
     assert case.outputs("ip", ["text"]) == case.outputs("ij", ["text"])
     with open(case.path("ip.bad.jsonl")) as f:
         assert [json.loads(x)["text"] for x in f] == [[2, None], [65000], [-1], big + [None]]
-    # what is no list of ids
+    # what is not a list of ids
     table = pa.table({"s": ["a"], "n": [1], "l": [["x"]], "ll": [[[1]]], "f": [[1.5]],
                       "m": pa.array([[{"a": 1, "b": 2}]])})
     pq.write_table(table, case.path("ids.parquet"))
@@ -227,7 +228,7 @@ def id_lists(case):
 
 
 def resumed(case):
-    """Killed anywhere among several row groups, the same command goes on to the bytes of an undisturbed run."""
+    """Killed anywhere among several row groups, the same command resumes to the bytes of an undisturbed run."""
     rng = random.Random(12)
     n = 30000
     table = pa.table({"a": texts(rng, n, 0.01), "b": [f"{i}. " + "x" * rng.randrange(150) for i in range(n)]})

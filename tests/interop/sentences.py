@@ -36,7 +36,7 @@ SPACES = [" ", " ", " ", "  ", "\n", "\n\n", " \n", "\t", "\r\n", "\u00a0", "\u3
 
 
 class KeepNewlines(punkt.PunktLanguageVars):
-    """Megatron-LM's: white space behind a stop belongs to the match."""
+    """Megatron-LM's: white space after a stop belongs to the match."""
     _period_context_fmt = r"\S*%(SentEndChars)s\s*(?=(?P<after_tok>%(NonWord)s|(?P<next_tok>\S+)))"
 
 

@@ -4,7 +4,7 @@
 
     commits.py ROOT
 
-Judged are the commits made after the one that added this file. To mend the newest: git commit
+It checks the commits made after the one that added this file. To fix the newest: git commit
 --amend; an older one that is not on main yet: git rebase -i main, reword.
 """
 
@@ -29,7 +29,7 @@ NO_VERBS = {"a", "an", "the", "all", "any", "each", "every", "no", "one", "two",
 
 
 def amiss(subject):
-    """What is wrong with a subject, or None. An imperative is told by its first word's form."""
+    """What is wrong with a subject, or None. An imperative is recognized by the form of its first word."""
     m = SUBJECT.fullmatch(subject)
     if not m:
         return "is not 'module: imperative sentence'"
@@ -40,7 +40,7 @@ def amiss(subject):
     word = m[2].split()[0].rstrip(",;:")
     if (not re.fullmatch(r"[a-z]+(-[a-z]+)*", word) or word in NO_VERBS
             or (re.search(r"(ed|ing|s)$", word) and word not in PLAIN_VERBS)):
-        return f"'{word}' is not an imperative (add, mend, move, ...)"
+        return f"'{word}' is not an imperative (add, fix, move, ...)"
     return None
 
 

@@ -18,7 +18,7 @@ STATIC_FILES = 3
 
 
 def static_names_are_rare(root):
-    """A static function's name tells its file: at most three files outside of tests have it."""
+    """A static function's name identifies its file: at most three files outside of tests have it."""
     where = {}
     for path in style.hand_written(root, house.C_KINDS + house.CXX_KINDS):
         if not path.startswith("tests/"):

@@ -38,7 +38,7 @@ LONG = 5 << 20  # above DOCS_LONG of tok/stream/documents.h: encoded in parts
 
 
 class Failed(Exception):
-    """A command that failed, with what it said."""
+    """A command that failed, with its output."""
 
 
 def digest(data):
@@ -171,7 +171,7 @@ def ids(build, texts, brief):
 
 
 def manifest_digest(path):
-    """Without what tells builds and moments apart."""
+    """Without what differs between builds and moments."""
     with open(path, encoding="utf-8") as f:
         text = f.read()
     return digest(re.sub(r'"(created|time|version|weft_version)": *("[^"]*"|\d+)', "", text).encode())

@@ -69,7 +69,7 @@ def source_root(build):
 
 
 def flags_of(words):
-    """What of a compile command tells two objects of one source apart."""
+    """What in a compile command distinguishes two objects of one source."""
     keep, words = [], list(words[1:])
     while words:
         word = words.pop(0)

@@ -79,7 +79,7 @@ def lines_fit(root):
 
 
 def functions(text):
-    """(name, line, length, parameters) of each function: a brace in column 0 behind a list."""
+    """(name, line, length, parameters) of each function: a brace in column 0 after a parameter list."""
     lines = house.without_comments(text).split("\n")
     begin, head = None, None
     for i, line in enumerate(lines):
