@@ -71,7 +71,7 @@ static const struct opt table[] = {
             .group = "output", .verbs = IMPORT | EXPORT, .basic = true,
             .brief = "check and print the plan, write nothing",
             .help = "check everything that can be checked without the data and print what would be "
-                    "written: files, bytes, memory, disk, and all that is ignored"),
+                    "written: files, bytes, memory, time, disk, and all that is ignored"),
     OPT_ROW(.name = "overwrite", .type = OPT_SWITCH, .offset = offsetof(struct cli, overwrite),
             .group = "output", .verbs = IMPORT | EXPORT | RESHARD | AVERAGE, .basic = true,
             .help = "replace a target that exists"),

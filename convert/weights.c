@@ -17,7 +17,7 @@
 #include "convert/identity.h"
 #include "convert/report.h"
 #include "convert/source.h"
-#include "convert/vocabulary.h"
+#include "train/vocabulary/vocabulary.h"
 #include "train/gguf/gguf_model.h"
 #include "train/hf/hf_adapter.h"
 #include "train/hf/hf_export.h"
@@ -59,6 +59,7 @@ static void add_needs(struct buf *b, const char *dst, uint64_t bytes)
     char *at = existing_parent(dst);
     add_bytes(b, "to write", bytes);
     add_bytes(b, "memory", COPY_MEMORY);
+    buf_addf(b, "time        about %.0f s at 1 GB/s\n", (double)bytes / 1e9 + 0.5);
     if (!statvfs(at, &fs)) {
         uint64_t left = (uint64_t)fs.f_bavail * fs.f_frsize;
         add_bytes(b, "disk free", left);

@@ -505,6 +505,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .threads = (int)o->threads,
                                 .kernels = o->kernels,
                                 .library_path = o->library_path,
+                                .file_size = (uint64_t)o->file_size,
                                 .micro_batch = o->micro_batch,
                                 .seq_length = j->seq_length,
                                 .micros = j->micros,

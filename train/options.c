@@ -143,6 +143,16 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "keep-checkpoints", .type = OPT_INT, AT(keep), .unset = "all", .max = 1e6,
             .meta = "N", .group = "checkpoints", .verbs = RUN | PLAN, .idle = PLAN, .needs = "save",
             .help = "number of newest checkpoints to keep"),
+    OPT_ROW(.name = "max-file-size", .type = OPT_INT, AT(file_size), .unset = "5G", .min = 1,
+            .max = 1e15, .meta = "BYTES", .group = "checkpoints", .verbs = RUN | PLAN, .idle = PLAN,
+            .needs = "save", .brief = "bytes of tensors in a file of a checkpoint",
+            .help = "bytes of tensors in one file of a checkpoint at most, unless a single row has "
+                    "more"),
+    OPT_ROW(.name = "export-hf", .type = OPT_TEXT, AT(export_hf), .meta = "DIR",
+            .group = "checkpoints", .verbs = RUN | PLAN, .idle = PLAN,
+            .brief = "write the model for transformers at the end",
+            .help = "at the end of the run write the model of its last checkpoint as a Hugging "
+                    "Face model, as convert export does"),
     OPT_ROW(.name = "finetune", .type = OPT_SWITCH, AT(finetune), .group = "checkpoints",
             .verbs = RUN | PLAN, .idle = PLAN, .brief = "load weights only and start at step 0",
             .help = "take only the weights from --load, and start at step 0"),

@@ -40,7 +40,8 @@ struct train_options {
     int64_t seed;
     /* checkpoints */
     const char *save, *load;
-    int64_t save_interval, keep, ckpt_step;
+    const char *export_hf;
+    int64_t save_interval, keep, ckpt_step, file_size;
     bool no_save, finetune, exit_on_missing;
     /* evaluation and log */
     int64_t eval_interval, eval_iters, log_interval;

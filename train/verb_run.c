@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "train/export.h"
 #include "train/job.h"
 
 #include <errno.h>
@@ -388,6 +389,8 @@ static int prepare(struct job *j, struct err *e)
     if (!code)
         code = read_kept(j, e);
     if (!code)
+        code = export_check(j, e);
+    if (!code)
         code = job_open_rank(j, MODEL_TRAIN, e);
     if (!code && j->ckpt && (j->ckpt_is_own || !j->o->finetune))
         code = earlier_compare(j->opts, j->ckpt, e);
@@ -461,6 +464,8 @@ int verb_run(struct opts *opts, struct err *e)
         start_meter(&r);
         code = loop(&r, e);
     }
+    if (!code && j.o->export_hf && j.rank.at.iteration >= j.iterations)
+        code = export_model(&j, j.rank.at.iteration, e);
     loader_destroy(r.train);
     journal_close(&r.journal);
     job_close(&j);

@@ -182,3 +182,25 @@ expect 0 "$TRAIN" run $tiny --train-iters 2 --no-save --threads 512
 err_has "--threads 512 on "
 expect 0 "$TRAIN" run $tiny --train-iters 2 --no-save --threads 2
 err_lacks "--threads 2 on "
+
+t "--export-hf: the model at the end of the run, as convert export writes it"
+expect 2 run --train-iters 2 --export-hf out
+err_has "--export-hf needs --save"
+mkdir there
+expect 2 run --train-iters 2 --save e --export-hf there
+err_has "there: exists"
+no_file e/iter_0000002
+expect 0 run --train-iters 2 --save e --export-hf out --exit-interval 1
+no_file out
+expect 0 run --train-iters 2 --save e --export-hf out
+err_has "exported step 2 to out"
+expect 0 "$CONVERT" export -q e again
+expect 0 diff -r again out
+expect 0 "$TRAIN" eval --load out --data-path d_text_document --eval-iters 4 --micro-batch-size 2
+expect 2 "$TRAIN" run $tiny $llama --normalization LayerNorm --train-iters 2 --save f --export-hf none
+no_file f
+
+t "--max-file-size cuts the files of a checkpoint"
+expect 0 run --train-iters 2 --save g --max-file-size 10000
+check [ "$(ls g/iter_0000002/param-*.safetensors | wc -l)" -gt 3 ]
+expect 0 "$CONVERT" verify --same g e

@@ -275,7 +275,7 @@ def newer_spelling(d):
 def dry_run_and_targets(d):
     src, ckpt, out = (os.path.join(d, x) for x in ("src", "ckpt", "out"))
     make("gpt2", src)
-    run("import", "--dry-run", src, ckpt, words=["to write", "memory", "disk free", "GPT2LMHeadModel"])
+    run("import", "--dry-run", src, ckpt, words=["to write", "memory", "time ", "disk free", "GPT2LMHeadModel"])
     assert not os.path.exists(ckpt)
     run("import", "-q", src, ckpt)
     run("import", src, ckpt, code=2, words=["exists"])

@@ -66,6 +66,7 @@ struct rank_config {
     bool documents;          /* stretches of a batch may be shorter than its rows */
     uint64_t beside, mapped; /* bytes that the caller will take beside the rank, and files that it
                                 will map: for the check that all of it fits */
+    uint64_t file_size;      /* bytes of tensors in a file of a checkpoint; 0: CKPT_FILE_SIZE */
     uint64_t seed;
     double beta1, beta2, eps, decay, clip;
     struct lr lr;

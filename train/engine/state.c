@@ -102,7 +102,9 @@ static int write_shard(const struct rank *r, const char *folder, int threads, st
     struct entry *entry = mem_new(count_entries(r), sizeof(*entry));
     size_t n = list_entries(r, GROUPS, true, entry);
     struct box_mem *mem = mem_new(n + 1, sizeof(*mem));
-    ckpt_shard_create(folder, &(struct ckpt_shard_options){.rank = r->config.rank}, &shard);
+    const struct ckpt_shard_options o = {.rank = r->config.rank,
+                                         .max_file_size = r->config.file_size};
+    ckpt_shard_create(folder, &o, &shard);
     for (size_t i = 0; i < n; i++) {
         const struct param_source *s = entry[i].source;
         mem[ckpt_shard_add(shard, groups[entry[i].group], s->name, s->rank, s->size,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CONVERT_VOCABULARY_H
-#define CONVERT_VOCABULARY_H
+#ifndef TRAIN_VOCABULARY_VOCABULARY_H
+#define TRAIN_VOCABULARY_VOCABULARY_H
 
 /* The tokenizer of a model that is converted. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "convert/vocabulary.h"
+#include "train/vocabulary/vocabulary.h"
 
 #include <stdlib.h>
 #include <string.h>

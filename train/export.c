@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/export.h"
+
+#include <stdlib.h>
+
+#include "base/core/hash.h"
+#include "base/core/log.h"
+#include "base/io/path.h"
+#include "train/hf/hf_export.h"
+#include "train/vocabulary/vocabulary.h"
+
+struct exporting {
+    const struct hf_export *plan;
+    struct tokenizer *tokenizer; /* NULL: none */
+    struct buf report;
+};
+
+int export_check(const struct job *j, struct err *e)
+{
+    const struct train_options *o = j->o;
+    const struct hf_export_options rule = {.dtype = -1};
+    struct hf_model m;
+    if (!o->export_hf)
+        return 0;
+    if (!o->save) {
+        err_set(e, ERR_USAGE, "--export-hf needs --save: what is exported is the last checkpoint");
+        return err_hint(e, "--save DIR");
+    }
+    int code = hf_export_check(o->export_hf, &rule, e);
+    if (code)
+        return err_hint(e, "name another folder after --export-hf, or remove that one");
+    for (size_t i = 0; i < sizeof(j->kept) / sizeof(j->kept[0]); i++)
+        if (j->kept[i].len) /* a config.json that the model came with tells the family */
+            return 0;
+    return hf_model_of_spec(&j->spec, "--export-hf", &m, e);
+}
+
+static int add_vocabulary(void *arg, const char *folder, struct err *e)
+{
+    struct exporting *x = arg;
+    if (!x->tokenizer)
+        return 0;
+    return vocabulary_export(x->tokenizer, folder, x->plan->model.spec.max_positions, &x->report,
+                             e);
+}
+
+static int run_plan(struct ckpt *c, const char *dst, const struct hf_export_options *options,
+                    struct exporting *x, struct err *e)
+{
+    struct hf_export plan;
+    struct hf_export_options o = *options;
+    char digest[XXH_TEXT], *manifest = path_join(ckpt_path(c), "manifest.json");
+    int code = xxh_file(manifest, digest, e);
+    free(manifest);
+    o.identity = digest;
+    if (!code)
+        code = hf_export_plan(&plan, c, &o, e);
+    if (code)
+        return code;
+    x->plan = &plan;
+    code = hf_export_run(&plan, dst, &o, e);
+    hf_export_finish(&plan);
+    return code;
+}
+
+static int export_ckpt(struct ckpt *c, const struct job *j, struct err *e)
+{
+    struct exporting x = {0};
+    int code = vocabulary_of_ckpt(c, &x.tokenizer, e);
+    if (code)
+        return code;
+    struct hf_export_options o = {.dtype = -1,
+                                  .ids = {-1, ckpt_meta(c)->eod, -1},
+                                  .copy = {.threads = (int)j->o->threads},
+                                  .further = add_vocabulary,
+                                  .arg = &x};
+    if (x.tokenizer)
+        o.ids = vocabulary_ids(x.tokenizer);
+    code = run_plan(c, j->o->export_hf, &o, &x, e);
+    if (!code)
+        log_info("exported step %lld to %s", (long long)ckpt_meta(c)->iteration, j->o->export_hf);
+    buf_finish(&x.report);
+    tok_close(x.tokenizer);
+    return code;
+}
+
+int export_model(const struct job *j, int64_t step, struct err *e)
+{
+    struct ckpt *c;
+    char *path = ckpt_folder(j->o->save, step);
+    int code = ckpt_open(path, &c, e);
+    if (!code) {
+        code = export_ckpt(c, j, e);
+        ckpt_close(c);
+    }
+    free(path);
+    return code;
+}
