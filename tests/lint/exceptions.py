@@ -90,7 +90,8 @@ SHARED_HEADERS = {
     "tok/pipeline/segment_internal.h": "segment.c segment_tables.c",
     "tok/pretok/scan_block.h": "scan_fast_cased.c scan_fast_splits.c",
     "tok/pretok/scan_class.h": "scan_plain.c",
-    "tok/sp/unigram_internal.h": "unigram_avx512.c unigram_segment.c",
+    "tok/sp/kernels.h": "unigram_avx512.c",
+    "tok/sp/unigram_internal.h": "unigram_lanes.c unigram_segment.c",
     "tok/sp/unigram_sample.h": "unigram_nbest.c",
     "tok/tokenizer/tokenizer_work.h": "offsets.c parallel.c window.c",
 

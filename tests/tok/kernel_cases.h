@@ -13,9 +13,11 @@
 #include "base/core/buf.h"
 #include "base/core/mem.h"
 #include "tests/t.h"
+#include "tests/tok/make.h"
 #include "tok/bpe/kernels.h"
 #include "tok/bpe/split_ascii.h"
 #include "tok/cache/kernels.h"
+#include "tok/sp/kernels.h"
 #include "tok/text/kernels.h"
 
 enum { K_TEXT = 1 << 14, K_BEHIND = 64, K_IDS = 512, K_TEXTS = 200, K_LONGEST = 20 };
@@ -35,6 +37,11 @@ struct kernel_input {
     bool plain[128];
     struct word_front front;
     struct front_words words;
+    struct sp_model model;
+    struct unigram *unigram;
+    struct unigram_state *state;
+    struct sp_kernels kernels; /* of `state` */
+    struct word_list list;
 };
 
 /* ---- Aho-Corasick ---- */
@@ -284,6 +291,82 @@ static inline void run_unpack(struct kernel_input *m, enum simd_level level, str
     }
 }
 
+/* ---- unigram ---- */
+
+static inline void make_unigram(struct kernel_input *m, uint64_t seed)
+{
+    static const char *const part[] = {
+        "a",           "b", "c", "d", "e", "\xc3\xa9", "\xe3\x81\x82", "\n", "\xf0\x9f\x98\x80",
+        "\xef\xbf\xbd"};
+    struct buf b = {0};
+    struct err e;
+    make_random(&b, seed * 37 & 2047, SP_UNIGRAM);
+    T_OK(sp_check("made", b.data, b.len, &m->model, &e), &e);
+    buf_finish(&b);
+    m->unigram = unigram_create(&m->model);
+    m->state = unigram_state_create();
+    m->kernels = *sp_kernels(SIMD_PLAIN);
+    m->state->lanes = unigram_lanes_create(SIMD_PLAIN);
+    m->state->lanes->kernels = &m->kernels;
+    uint32_t at = 0, few = seed % 3 ? 5 : sizeof(part) / sizeof(*part);
+    m->list.text = m->text;
+    m->list.count = WORD_LIST - seed % 20;
+    for (uint32_t i = 0; i < m->list.count; i++) {
+        m->list.at[i] = at;
+        for (uint32_t k = t_rand(seed + 1, i) % (i % 32 ? 10 : K_LONGEST) + 1; k; k--) {
+            const char *p = i && !(t_rand(seed, i) % 8) ? " " : part[t_rand(seed + i, k) % few];
+            memcpy(m->text + at, p, strlen(p));
+            at += (uint32_t)strlen(p);
+        }
+        m->list.n[i] = at - m->list.at[i];
+    }
+}
+
+static inline void finish_unigram(struct kernel_input *m)
+{
+    unigram_state_destroy(m->state);
+    unigram_destroy(m->unigram);
+    sp_model_finish(&m->model);
+}
+
+static inline size_t text_length(const struct kernel_input *m)
+{
+    size_t last = m->list.count - 1;
+    return m->list.at[last] + m->list.n[last];
+}
+
+static inline void run_spread(struct kernel_input *m, enum simd_level level, struct buf *out)
+{
+    for (size_t i = 0; i < m->list.count; i++) {
+        const char *text = m->text + m->list.at[i];
+        size_t n = sp_kernels(level)->spread(text, m->list.n[i], m->place);
+        buf_add(out, m->place, n * sizeof(*m->place));
+    }
+}
+
+static inline void run_number(struct kernel_input *m, enum simd_level level, struct buf *out)
+{
+    for (int raw = 0; raw < 2; raw++) {
+        size_t n = unigram_spread_plain(m->text, text_length(m), m->place);
+        for (size_t i = 0; i < n; i += 9)
+            m->place[i] = UNIGRAM_MARK;
+        buf_addc(out, sp_kernels(level)->number(m->unigram, m->place, n, raw));
+        buf_add(out, m->place, n * sizeof(*m->place));
+    }
+}
+
+/* The texts that an entry leaves are encoded here, as those of plain C are. */
+static inline void run_paths(struct kernel_input *m, enum simd_level level, struct buf *out)
+{
+    struct tok_ids ids = {0};
+    m->kernels.paths = sp_kernels(level)->paths;
+    unigram_learn_list(m->unigram, m->state, &m->list);
+    for (size_t i = 0; i < m->list.count; i++)
+        unigram_learnt(m->unigram, m->state, i, &ids);
+    buf_add(out, ids.id, ids.n * sizeof(*ids.id));
+    tok_ids_finish(&ids);
+}
+
 static const struct kernel_case {
     const char *name;
     void (*make)(struct kernel_input *m, uint64_t seed);
@@ -298,6 +381,9 @@ static const struct kernel_case {
     {"bpe split_ascii", make_ascii, run_ascii, NULL},
     {"cache front", make_front, run_front, finish_front},
     {"cache ids_unpack", make_unpack, run_unpack, NULL},
+    {"sp spread", make_unigram, run_spread, finish_unigram},
+    {"sp number", make_unigram, run_number, finish_unigram},
+    {"sp paths", make_unigram, run_paths, finish_unigram},
 };
 
 enum { KERNEL_CASES = sizeof(kernel_cases) / sizeof(*kernel_cases) };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/tok/kernel_cases.h"
 
+#include <math.h>
+
 /* Every entry of the tables of kernels against plain C, on each level that the processor has. */
 static void levels_give_the_same(void)
 {
@@ -34,9 +36,34 @@ static void rows_are_whole(void)
         const struct text_kernels *t = text_kernels(level);
         const struct bpe_kernels *b = bpe_kernels(level);
         const struct cache_kernels *c = cache_kernels(level);
+        const struct sp_kernels *s = sp_kernels(level);
         T_CHECK(t->walk && t->id_bytes_set && t->id_bytes_put && t->pair_find_skip);
         T_CHECK(b->split_point4 && b->split_ascii && c->front_find && c->ids_unpack);
+        T_CHECK(s->spread && s->number && s->paths);
     }
 }
 
-T_MAIN(T_CASE(levels_give_the_same), T_CASE(rows_are_whole))
+/* Limits of a segment's ids are bounds in floats, which levels may round differently. */
+static void limits_are_alike(void)
+{
+    static struct kernel_input m;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct tok_ids ids = {0};
+        float want[WORD_LIST];
+        make_unigram(&m, seed);
+        for (enum simd_level level = SIMD_PLAIN; level <= simd_best(); level++) {
+            m.kernels = *sp_kernels(level);
+            unigram_learn_list(m.unigram, m.state, &m.list);
+            for (size_t i = 0; i < m.list.count; i++) {
+                float got = unigram_learnt(m.unigram, m.state, i, &ids);
+                if (level == SIMD_PLAIN)
+                    want[i] = got;
+                T_CHECK(fabsf(got - want[i]) <= 0.01f + 1e-4f * want[i]);
+            }
+        }
+        tok_ids_finish(&ids);
+        finish_unigram(&m);
+    }
+}
+
+T_MAIN(T_CASE(levels_give_the_same), T_CASE(rows_are_whole), T_CASE(limits_are_alike))

@@ -5,7 +5,7 @@
 /*
  * The loops of this module that work on a block of text and are written for several processors, as
  * in tok/text/kernels.h: twins may stop at different positions, but find the same up to there.
- * tests/tok/bpe/test_kernels.c runs each entry against its twin. (split_point.c and merge_avx512.c
+ * tests/tok/test_kernels.c runs each entry against its twin. (split_point.c and merge_avx512.c
  * query the processor themselves: they are inlined into the loop over pre-tokens.)
  */
 

@@ -114,13 +114,14 @@ void unigram_destroy(struct unigram *u)
 struct unigram_state *unigram_state_create(void)
 {
     struct unigram_state *s = mem_own(sizeof(*s));
+    s->level = simd_best();
     unigram_reset(s);
     return s;
 }
 
 void unigram_state_plain(struct unigram_state *s)
 {
-    s->plain = true;
+    s->level = SIMD_PLAIN;
 }
 
 void unigram_state_destroy(struct unigram_state *s)

@@ -1,101 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include "base/core/simd.h"
-#include "base/core/mem.h"
-#include "base/core/utf8.h"
-#include "tok/sp/unigram_internal.h"
-#include "tok/text/kernels.h"
+#include "tok/sp/kernels.h"
 
-/*
- * The best ways through texts that stand alone, sixteen texts at a time: each has a lane, and all
- * go on by a character together. So texts of like length lie side by side, the longest first; what
- * is known of their characters lies in rows, one entry of each for each lane.
- */
-
-enum {
-    LANES = AHO_CORASICK_LANES,
-    FEW = 3,      /* texts that are gone through one by one */
-    LENGTHS = 64, /* texts of more characters are not sorted by them */
-    AHEAD = 64,   /* bytes behind a text that are read */
-    MARK = 0xff   /* in the place of a character's bytes: a space */
-};
-
-#define ROUGH ((uint32_t)1 << 31) /* a number that is none: the text has to be normalized */
-
-struct unigram_lanes {
-    bool wide;        /* the processor has AVX-512 */
-    uint32_t *number; /* of the characters of all texts; at first their bytes */
-    size_t nnumber, number_room;
-    size_t count;                              /* texts */
-    uint32_t begin[WORD_LIST], end[WORD_LIST]; /* their numbers */
-    bool rough[WORD_LIST];
-    uint32_t place[WORD_LIST];       /* among `texts`: */
-    struct aho_corasick_texts texts; /* those that are not empty, the longest first */
-    uint32_t chars[WORD_LIST + LANES];
-    float limit[WORD_LIST + LANES];
-    uint32_t ids[WORD_LIST + LANES]; /* how many; 0: not known yet */
-    uint32_t *piece;                 /* rows: the longest piece that ends behind a character; then
-                                        the last one of the best way there, and its characters */
-    uint32_t *gap;                   /* by how much that way is better than the next one */
-    uint32_t *sum;                   /* of the ways to each place; then the ids from the last on */
-    size_t room;
-};
-
-_Static_assert((int)WORD_LIST <= (int)AHO_CORASICK_TEXTS, "a list is walked at once");
-
-struct unigram_lanes *unigram_lanes_create(bool plain)
-{
-    struct unigram_lanes *w = mem_new(1, sizeof(*w));
-    w->wide = cpu_avx512() && !plain;
-    return w;
-}
-
-void unigram_lanes_destroy(struct unigram_lanes *w)
-{
-    if (!w)
-        return;
-    free(w->number);
-    free(w->piece);
-    free(w->gap);
-    free(w->sum);
-    free(w);
-}
+/* unigram_lanes.c with sixteen characters, and sixteen texts, in the lanes of a register. */
 
 #ifdef __x86_64__
+enum { LANES = AHO_CORASICK_LANES, FEW = 3 /* texts that are not worth a register */ };
+
 AVX512_INLINE __m512i all(uint32_t x)
 {
     return _mm512_set1_epi32((int)x);
 }
-#endif
-
-/* ---- characters ------------------------------------------------------------------------------ */
-
-/* Whether a character of text as it stands stays what it is. A space does not; put_spaces takes
- * those before all others. */
-static bool stays(const struct unigram *u, uint32_t c)
-{
-    return c < 0x80 ? u->stays[c / 32] >> c % 32 & 1 : sp_is_plain(&u->plain, c);
-}
-
-/* Appends a text's numbers. */
-static void read_text(const struct unigram *u, struct unigram_lanes *w, const char *text, size_t n,
-                      bool raw)
-{
-    for (size_t at = 0, k; at < n; at += k) {
-        k = utf8_char(text + at, text + n);
-        uint32_t c = utf8_code(text + at, k);
-        w->number[w->nnumber++] = u->ends.number[c] | (raw && !stays(u, c) ? ROUGH : 0);
-    }
-}
-
-#ifdef __x86_64__
-/* Appends the bytes of each character, with some behind them. */
-AVX512 static void spread(struct unigram_lanes *w, const char *text, size_t n)
+AVX512 size_t unigram_spread_avx512(const char *text, size_t n, uint32_t *to)
 {
     const __m512i words = _mm512_setr_epi32(0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4);
     const __m512i bytes =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6));
-    uint32_t *to = w->number + w->nnumber;
+    const uint32_t *from = to;
     for (size_t at = 0; at < n; at += LANES) {
         __m512i v = _mm512_loadu_si512(text + at);
         __mmask16 first = _mm_cmpgt_epi8_mask(_mm512_castsi512_si128(v), _mm_set1_epi8(-65));
@@ -104,10 +24,10 @@ AVX512 static void spread(struct unigram_lanes *w, const char *text, size_t n)
         _mm512_storeu_si512(to, _mm512_maskz_compress_epi32(first, v));
         to += __builtin_popcount(first);
     }
-    w->nnumber = (size_t)(to - w->number);
+    return (size_t)(to - from);
 }
 
-/* The code points of characters, of which each lane has the bytes. */
+/* The code points of characters whose bytes are in the lanes. */
 AVX512_INLINE __m512i code_points(__m512i bytes)
 {
     const __m512i turned =
@@ -129,190 +49,56 @@ AVX512_INLINE __m512i code_points(__m512i bytes)
     return _mm512_and_si512(x, _mm512_permutexvar_epi32(length, bits));
 }
 
-/* Numbers instead of bytes, from one place on. Returns whether any is rough; without `raw` none
- * is. */
-AVX512 static bool number_all(const struct unigram *u, struct unigram_lanes *w, size_t from,
-                              bool raw)
+AVX512 bool unigram_number_avx512(const struct unigram *u, uint32_t *number, size_t n, bool raw)
 {
     const __m512i ascii = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)u->stays));
     const __m512i space = all(u->space);
     __mmask16 rough = 0;
-    for (size_t i = from; i < w->nnumber; i += LANES) {
-        size_t left = w->nnumber - i;
+    for (size_t i = 0; i < n; i += LANES) {
+        size_t left = n - i;
         __mmask16 some = (__mmask16)(left < LANES ? (1u << left) - 1 : 0xffff);
-        __m512i x = _mm512_maskz_loadu_epi32(some, w->number + i);
-        __mmask16 mark = _mm512_cmpeq_epi32_mask(_mm512_and_si512(x, all(0xff)), all(MARK));
+        __m512i x = _mm512_maskz_loadu_epi32(some, number + i);
+        __mmask16 mark = _mm512_cmpeq_epi32_mask(_mm512_and_si512(x, all(0xff)), all(UNIGRAM_MARK));
         some &= (__mmask16)~mark;
         __mmask16 high = _mm512_mask_test_epi32_mask(some, x, all(0x80));
         __m512i c = _mm512_and_si512(x, all(0x7f));
         c = high ? _mm512_mask_mov_epi32(c, high, code_points(x)) : c;
         __m512i place = _mm512_srli_epi32(c, 5), bits = _mm512_permutexvar_epi32(place, ascii);
-        __m512i number = _mm512_add_epi32(c, all(1));
+        __m512i to = _mm512_add_epi32(c, all(1));
         if (high) {
-            number = _mm512_mask_i32gather_epi32(number, high, c, u->ends.number, 4);
+            to = _mm512_mask_i32gather_epi32(to, high, c, u->ends.number, 4);
             bits = _mm512_mask_i32gather_epi32(bits, high, place, u->plain.bits, 4);
         }
         bits = _mm512_srlv_epi32(bits, _mm512_and_si512(c, all(31)));
         __mmask16 other = _mm512_mask_testn_epi32_mask(some, bits, all(1));
         other = raw ? other : 0;
-        number = _mm512_mask_or_epi32(number, other, number, all(ROUGH));
-        number = _mm512_mask_mov_epi32(number, mark, space);
-        _mm512_storeu_si512(w->number + i, number);
+        to = _mm512_mask_or_epi32(to, other, to, all(UNIGRAM_ROUGH));
+        to = _mm512_mask_mov_epi32(to, mark, space);
+        _mm512_storeu_si512(number + i, to);
         rough |= other;
     }
     return rough;
 }
-#endif
-
-static void lanes_make_room(struct unigram_lanes *w, size_t more)
-{
-    if (w->number_room - w->nnumber >= more + LANES)
-        return;
-    w->number_room = w->nnumber * 2 + more + LANES;
-    w->number = mem_grow(w->number, w->number_room, sizeof(*w->number));
-}
-
-/* Spaces before a text as it stands; returns their bytes. */
-static size_t put_spaces(const struct unigram *u, struct unigram_lanes *w, const char *text,
-                         size_t n, uint32_t space)
-{
-    size_t at = 0;
-    for (; at < n && !(text[at] & 0x80) && u->spaces[(unsigned char)text[at]]; at++)
-        if (!at || !u->norm.remove_extra)
-            w->number[w->nnumber++] = space;
-    return at;
-}
-
-/* The texts of a list, as they stand; those that have to be normalized are rough. Returns whether
- * there are any. */
-static bool read_list(const struct unigram *u, struct unigram_lanes *w,
-                      const struct word_list *list)
-{
-    bool rough = false;
-    w->nnumber = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        const char *p = list->text + list->at[i];
-        size_t n = list->n[i];
-        lanes_make_room(w, n);
-        w->begin[i] = (uint32_t)w->nnumber;
-        size_t at = put_spaces(u, w, p, n, w->wide ? MARK : u->space);
-#ifdef __x86_64__
-        if (w->wide)
-            spread(w, p + at, n - at);
-        else
-#endif
-            read_text(u, w, p + at, n - at, true);
-        w->end[i] = (uint32_t)w->nnumber;
-        w->rough[i] = at == n;
-        rough |= at == n;
-    }
-#ifdef __x86_64__
-    if (w->wide && !number_all(u, w, 0, true))
-        return rough;
-#endif
-    for (size_t i = 0; i < list->count; i++)
-        for (uint32_t k = w->begin[i]; k < w->end[i]; k++)
-            w->rough[i] |= w->number[k] >> 31;
-    return true;
-}
-
-/* Text i of the list, as the model sees it. */
-static void read_rough(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
-                       size_t i)
-{
-    struct unigram_lanes *w = s->lanes;
-    unigram_normalize(u, s, text, n);
-    n = s->text.len;
-    buf_reserve(&s->text, AHEAD);
-    lanes_make_room(w, n);
-    w->begin[i] = (uint32_t)w->nnumber;
-#ifdef __x86_64__
-    if (w->wide) {
-        spread(w, s->text.data, n);
-        number_all(u, w, w->begin[i], false);
-    } else
-#endif
-        read_text(u, w, s->text.data, n, false);
-    w->end[i] = (uint32_t)w->nnumber;
-    s->text.len = 0;
-}
-
-/* ---- texts in rows --------------------------------------------------------------------------- */
-
-static void make_rows(struct unigram_lanes *w, size_t rows)
-{
-    if (rows <= w->room)
-        return;
-    w->room = rows + rows / 2;
-    w->piece = mem_grow(w->piece, w->room * LANES, sizeof(*w->piece));
-    w->gap = mem_grow(w->gap, w->room * LANES, sizeof(*w->gap));
-    w->sum = mem_grow(w->sum, w->room * LANES, sizeof(*w->sum));
-}
-
-/* Each sixteen texts have as many rows as the longest of them characters, and one more. */
-static void place_texts(struct unigram_lanes *w)
-{
-    uint32_t rows = 0;
-    for (size_t i = 0; i < w->texts.n; i += LANES) {
-        uint32_t most = 0;
-        for (uint32_t k = 0; k < LANES && i + k < w->texts.n; k++) {
-            w->texts.to[i + k] = rows * LANES + k;
-            most = w->chars[i + k] > most ? w->chars[i + k] : most;
-        }
-        rows += most + 1;
-    }
-    make_rows(w, rows);
-}
-
-static size_t rank_of(const struct unigram_lanes *w, size_t i)
-{
-    uint32_t chars = w->end[i] - w->begin[i];
-    return chars < LENGTHS ? LENGTHS - chars : 0;
-}
-
-static void sort_texts(struct unigram_lanes *w)
-{
-    uint32_t place[LENGTHS + 2] = {0};
-    for (size_t i = 0; i < w->count; i++)
-        place[rank_of(w, i) + 1]++;
-    for (size_t k = 1; k <= LENGTHS; k++)
-        place[k] += place[k - 1];
-    w->texts.n = place[LENGTHS];
-    for (size_t i = 0; i < w->count; i++) {
-        uint32_t to = place[rank_of(w, i)]++;
-        w->place[i] = to;
-        w->chars[to] = w->end[i] - w->begin[i];
-        w->texts.begin[to] = w->begin[i];
-        w->texts.end[to] = w->end[i];
-    }
-    memset(w->chars + w->texts.n, 0, LANES * sizeof(*w->chars));
-    memset(w->ids, 0, sizeof(w->ids));
-    place_texts(w);
-}
-
-/* ---- sixteen at a time ----------------------------------------------------------------------- */
-
-#ifdef __x86_64__
-/* Texts side by side, behind `at` characters. */
+/* Sixteen texts side by side, after `at` characters. */
 struct group {
     uint32_t *piece, *gap, *sum; /* their first rows */
     __m512i chars;
-    __m512 score, far; /* here; the largest size so far */
+    __m512 score, far; /* of the best paths; the largest magnitude so far */
 };
 
-/* The ways to the next place, as they are gone through. */
-struct ways {
-    __mmask16 live, some; /* lanes; those with another way */
+/* The paths to the next position, while they are compared. */
+struct paths {
+    __mmask16 live, some; /* lanes in use; those with another path */
     __m512 to, second;    /* the best sums */
-    __m512i last;         /* piece of the best way, and its characters */
-    __m512i piece;        /* of the next way */
-    __m512i length;       /* of the piece of the way before */
+    __m512i last;         /* last piece of the best path, and its characters */
+    __m512i piece;        /* last piece of the next path */
+    __m512i length;       /* of the last piece of the path before */
 };
 
-AVX512_INLINE struct ways begin(const struct group *g, uint32_t at)
+AVX512_INLINE struct paths begin(const struct group *g, uint32_t at)
 {
     const __m512 none = _mm512_set1_ps(-INFINITY);
-    struct ways w = {
+    struct paths w = {
         .to = none, .second = none, .last = all(1 << AHO_CORASICK_CHARS), .length = all(0)};
     w.live = _mm512_cmpgt_epu32_mask(g->chars, all(at));
     w.piece = _mm512_maskz_loadu_epi32(w.live, g->piece + (size_t)at * LANES);
@@ -320,7 +106,7 @@ AVX512_INLINE struct ways begin(const struct group *g, uint32_t at)
     return w;
 }
 
-AVX512_INLINE void offer(struct ways *w, __mmask16 some, __m512 sum, __m512i last)
+AVX512_INLINE void offer(struct paths *w, __mmask16 some, __m512 sum, __m512i last)
 {
     __mmask16 better = _mm512_mask_cmp_ps_mask(some, sum, w->to, _CMP_GT_OQ);
     __m512 other = _mm512_mask_mov_ps(sum, better, w->to);
@@ -329,14 +115,14 @@ AVX512_INLINE void offer(struct ways *w, __mmask16 some, __m512 sum, __m512i las
     w->last = _mm512_mask_mov_epi32(w->last, better, last);
 }
 
-/* Of each lane that has another way the next one. */
-AVX512_INLINE void go_on(const struct aho_corasick_piece *piece, const struct group *g,
-                         struct ways *w, uint32_t at)
+/* Takes the next path in each lane that has one. */
+AVX512_INLINE void take_next(const struct aho_corasick_piece *piece, const struct group *g,
+                             struct paths *w, uint32_t at)
 {
     const __m512i even =
         _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    _Static_assert(sizeof(*piece) == 12, "places are counted in words");
+    _Static_assert(sizeof(*piece) == 12, "indices are scaled by 4");
     __m512i place = _mm512_add_epi32(w->piece, _mm512_slli_epi32(w->piece, 1)), zero = all(0);
     __m512i low = _mm512_mask_i32gather_epi64(zero, (__mmask8)w->some,
                                               _mm512_castsi512_si256(place), piece, 4);
@@ -356,7 +142,7 @@ AVX512_INLINE void go_on(const struct aho_corasick_piece *piece, const struct gr
     w->some = _mm512_mask_test_epi32_mask(w->some, w->piece, w->piece);
 }
 
-AVX512_INLINE void end(const struct unigram *u, struct group *g, struct ways *w, uint32_t at)
+AVX512_INLINE void end(const struct unigram *u, struct group *g, struct paths *w, uint32_t at)
 {
     __mmask16 unknown = _mm512_mask_cmpneq_epu32_mask(w->live, w->length, all(1));
     if (unknown)
@@ -372,22 +158,22 @@ AVX512_INLINE void end(const struct unigram *u, struct group *g, struct ways *w,
     _mm512_mask_storeu_ps(g->sum + ((size_t)at + 1) * LANES, w->live, w->to);
 }
 
-/* Two groups, so that one goes on while the other waits for memory. */
+/* Two groups, so that one works while the other waits for memory. */
 AVX512_INLINE void forwards(const struct unigram *u, struct group *g, struct group *h,
                             uint32_t rows)
 {
     for (uint32_t at = 0; at < rows; at++) {
-        struct ways v = begin(g, at), w = begin(h, at);
+        struct paths v = begin(g, at), w = begin(h, at);
         do {
-            go_on(u->ends.piece, g, &v, at);
-            go_on(u->ends.piece, h, &w, at);
+            take_next(u->ends.piece, g, &v, at);
+            take_next(u->ends.piece, h, &w, at);
         } while (v.some | w.some);
         end(u, g, &v, at);
         end(u, h, &w, at);
     }
 }
 
-/* limit_of for eight. */
+/* limit_of for eight texts. */
 AVX512_INLINE __m256 limits_of(const struct unigram *u, __m256i chars, __m256 margin, __m256 far)
 {
     __m512d terms = _mm512_cvtepu32_pd(chars), zero = _mm512_setzero_pd();
@@ -401,7 +187,7 @@ AVX512_INLINE __m256 limits_of(const struct unigram *u, __m256i chars, __m256 ma
     return _mm512_cvtpd_ps(_mm512_maskz_max_pd(good, _mm512_min_pd(limit, least), zero));
 }
 
-/* The ids, from the last on, and the limits. */
+/* The ids, from last to first, and the limits. */
 AVX512_INLINE void backwards(const struct unigram *u, struct group *g, uint32_t *ids,
                              float *ret_limit)
 {
@@ -442,55 +228,16 @@ AVX512_INLINE struct group group_of(struct unigram_lanes *w, size_t i)
     return g;
 }
 
-AVX512 static void find_ways(const struct unigram *u, struct unigram_lanes *w)
+AVX512 size_t unigram_paths_avx512(const struct unigram *u, struct unigram_lanes *w)
 {
-    for (size_t i = 0; i + FEW < w->texts.n; i += 2 * LANES) {
+    size_t i = 0;
+    for (; i + FEW < w->texts.n; i += 2 * LANES) {
         struct group g = group_of(w, i), h = group_of(w, i + LANES);
         uint32_t most = (uint32_t)_mm512_reduce_max_epu32(_mm512_max_epu32(g.chars, h.chars));
         forwards(u, &g, &h, most);
         backwards(u, &g, w->ids + i, w->limit + i);
         backwards(u, &h, w->ids + i + LANES, w->limit + i + LANES);
     }
+    return i;
 }
 #endif
-
-void unigram_learn_list(const struct unigram *u, struct unigram_state *s,
-                        const struct word_list *list)
-{
-    struct unigram_lanes *w = s->lanes;
-    w->count = list->count;
-    if (u->longest >= AHO_CORASICK_CHARS_MOST)
-        return;
-    if (read_list(u, w, list))
-        for (size_t i = 0; i < w->count; i++)
-            if (w->rough[i])
-                read_rough(u, s, list->text + list->at[i], list->n[i], i);
-    sort_texts(w);
-#ifdef __x86_64__
-    if (w->wide) {
-        aho_corasick_walk(&u->ends, w->number, &w->texts, w->piece);
-        find_ways(u, w);
-        return;
-    }
-#endif
-    aho_corasick_walk_plain(&u->ends, w->number, &w->texts, w->piece);
-}
-
-float unigram_learnt(const struct unigram *u, struct unigram_state *s, size_t i,
-                     struct tok_ids *ids)
-{
-    const struct unigram_lanes *w = s->lanes;
-    uint32_t at = w->place[i], count = w->ids[at];
-    if (u->longest >= AHO_CORASICK_CHARS_MOST || w->begin[i] == w->end[i]) {
-        *tok_ids_reserve(ids, 1) = (int32_t)u->none, ids->n++;
-        return u->longest >= AHO_CORASICK_CHARS_MOST ? 0 : UNIGRAM_MOST;
-    }
-    if (!count)
-        return unigram_learn(u, s, w->piece + w->texts.to[at], w->chars[at], ids);
-    int32_t *to = tok_ids_reserve(ids, count);
-    const uint32_t *from = w->sum + w->texts.to[at];
-    for (size_t k = 0; k < count; k++)
-        to[k] = (int32_t)from[(count - 1 - k) * LANES];
-    ids->n += count;
-    return w->limit[at];
-}

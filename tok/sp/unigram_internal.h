@@ -12,6 +12,7 @@
 #include "tok/text/char_pairs.h"
 #include "tok/bpe/split_point4.h"
 #include "tok/sp/inert_chars.h"
+#include "base/core/simd.h"
 #include "tok/sp/unigram.h"
 #include "tok/cache/cache.h"
 
@@ -82,7 +83,7 @@ struct unigram_state {
     struct tok_ids stream; /* output of the cache: ids with limits (unigram_segment.c) */
     uint32_t *part;        /* starts of segments */
     struct unigram_lanes *lanes;
-    bool plain;              /* without AVX-512 */
+    enum simd_level level;
     struct char_pairs pairs; /* whether pairs of characters may be split */
     int32_t *path;           /* scratch: positions of the backward pass */
     size_t path_room;
@@ -141,9 +142,12 @@ void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct
 void unigram_sample_window(const struct unigram *u, struct unigram_state *s, bool last,
                            struct tok_ids *ids);
 
-/* unigram_avx512.c: the same for parts of text as it stands, 64 bytes behind which are readable:
- * all together, then for one after another. What becomes nothing has the id that is none. */
-struct unigram_lanes *unigram_lanes_create(bool plain);
+/*
+ * unigram_lanes.c: unigram_learn for a list of raw segments, with 64 readable bytes after the text:
+ * unigram_learn_list for all together, then unigram_learnt for each, in order. A segment that
+ * becomes nothing gets the id `none`.
+ */
+struct unigram_lanes *unigram_lanes_create(enum simd_level level);
 void unigram_lanes_destroy(struct unigram_lanes *w);
 void unigram_learn_list(const struct unigram *u, struct unigram_state *s,
                         const struct word_list *list);

@@ -111,7 +111,7 @@ static void segment_make_room(const struct unigram *u, struct unigram_state *s)
     if (s->cache)
         return;
     s->cache = word_cache_create(u->parts, ids_form_for(1 << TOLD_BITS));
-    s->lanes = unigram_lanes_create(s->plain);
+    s->lanes = unigram_lanes_create(s->level);
     s->part = mem_new(UNIGRAM_CHUNK + 16, sizeof(*s->part));
     char_pairs_init(&s->pairs);
 }

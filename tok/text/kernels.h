@@ -5,7 +5,7 @@
 /*
  * The loops of this module that are written for several processors: a table of functions, a row for
  * each level of base/core/simd.h. An entry gives what plain C gives; how far a call gets may
- * differ. tests/tok/text/test_kernels.c runs each entry against its twin,
+ * differ. tests/tok/test_kernels.c runs each entry against its twin,
  * tests/bench/bench_kernels.c times both.
  */
 
