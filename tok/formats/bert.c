@@ -8,8 +8,8 @@
 #include "tok/formats/readers.h"
 
 /*
- * BERT's vocab.txt: a piece on each line, its number the id. As Megatron-LM's BertWordPiece
- * tokenizers: no template, [BOS] and [EOS] added behind the vocabulary.
+ * BERT's vocab.txt: a piece per line, whose number is the id. As in Megatron-LM's BertWordPiece
+ * tokenizers: no template, [BOS] and [EOS] appended to the vocabulary.
  */
 
 bool bert_looks(const struct tok_options *o, const char *p, size_t n)
@@ -32,7 +32,7 @@ static int take_lines(struct pipe_spec *s, const char *p, size_t n, bool *ret_up
     lines += n && p[n - 1] != '\n';
     int code = vocab_room(&s->vocab, lines, lines, e);
     buf_add(&s->text, p, n);
-    buf_addc(&s->text, '\n'); /* each line gets a NUL in the place of its end */
+    buf_addc(&s->text, '\n'); /* a NUL replaces the end of each line */
     char *at = s->text.data;
     for (size_t id = 0; id < lines && !code; id++) {
         char *end = strchr(at, '\n'), *next;

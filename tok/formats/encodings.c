@@ -5,10 +5,10 @@
 
 #include "tok/formats/hf.h"
 
-/* A special token, or `count` of them with numbers from `first` on in the place of '#'. */
+/* A special token, or `count` of them with numbers from `first` on in place of '#'. */
 struct run {
     const char *text;
-    int32_t id; /* 0: it follows on from the one before, or from the ranks */
+    int32_t id; /* 0: the id after the one before, or after the ranks */
     int first, count;
 };
 
@@ -115,7 +115,7 @@ static const struct encoding encodings[] = {
      qwen, true},
 };
 
-/* Megatron-LM's, by its names. */
+/* Megatron-LM's, by their names there. */
 static const char *const megatron_pattern[] = {
     "[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|"
     "\\s+(?!\\S)|\\s+",

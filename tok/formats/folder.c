@@ -19,7 +19,7 @@ static bool is_there(const char *folder, const char *name)
     return there;
 }
 
-/* The one file whose name ends so; *ret stays NULL if there is none. */
+/* The only file with this ending; *ret stays NULL if there is none. */
 static int find_ending(const char *folder, const char *tail, char **ret, struct err *e)
 {
     DIR *dir = opendir(folder);
@@ -40,7 +40,7 @@ static int find_ending(const char *folder, const char *tail, char **ret, struct 
     return code;
 }
 
-/* The only file, if it is no JSON; *ret stays NULL where there are others, or none. */
+/* The only file, unless it is JSON; *ret stays NULL if there are others, or none. */
 static int find_only(const char *folder, char **ret, struct err *e)
 {
     DIR *dir = opendir(folder);
@@ -65,8 +65,8 @@ static int find_only(const char *folder, char **ret, struct err *e)
     return 0;
 }
 
-/* Where a vocab.json numbers the pieces of a model beside it anew, as in M2M100 and Marian, neither
- * of the two tells the ids alone. */
+/* Where a vocab.json renumbers the pieces of the model beside it, as in M2M100 and Marian, neither
+ * file alone has the ids. */
 static int refuse_both(const char *folder, const char *found, struct err *e)
 {
     char *model = NULL;
@@ -75,7 +75,7 @@ static int refuse_both(const char *folder, const char *found, struct err *e)
         return 0;
     const char *name = strrchr(found, '/') + 1;
     bool vocab = !strcmp(name, "vocab.json");
-    if (vocab) /* models of known names come first */
+    if (vocab) /* models with known names take precedence */
         code = find_ending(folder, ".spm", &model, e);
     if (!code && vocab && !model)
         code = find_ending(folder, ".model", &model, e);
@@ -86,8 +86,7 @@ static int refuse_both(const char *folder, const char *found, struct err *e)
     return code;
 }
 
-/* A file name that the formats of a type have: the one of the lowest turn above `turn`, NULL if
- * there is none. */
+/* The file name of a type's formats with the lowest turn above `turn`, NULL if there is none. */
 static const struct format_file *next_name(enum tok_type type, int turn, bool *ret_renumbered)
 {
     const struct format_file *next = NULL;

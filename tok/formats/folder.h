@@ -3,10 +3,10 @@
 #define TOK_FORMATS_FOLDER_H
 
 /*
- * The file that a folder stands for, as folders of Hugging Face, SentencePiece, tiktoken and
- * Mistral come: the first there is of the names that the type reads, else the one file that ends
- * as theirs do, else the only one. *ret is the caller's to free. ERR_USAGE where several would do,
- * ERR_IO where none is.
+ * Finds the tokenizer file in a folder, as laid out by Hugging Face, SentencePiece, tiktoken and
+ * Mistral: the first existing name of those that the type reads, else the only file with such an
+ * ending, else the only file. The caller frees *ret. ERR_USAGE if several qualify, ERR_IO if none
+ * does.
  */
 
 #include "base/core/err.h"

@@ -34,7 +34,7 @@ static bool looks_like_jsonl(const char *p, size_t n)
     return last - p > 1 && last[-1] == '}' && next < end && *next == '{';
 }
 
-/* What cannot be any tokenizer's file, named as what it is. */
+/* Refuses what is not any tokenizer's file, and names what it is. */
 static int check_kind(const struct tok_options *o, const char *p, size_t n, struct err *e)
 {
     if (!n)
@@ -49,7 +49,7 @@ static int check_kind(const struct tok_options *o, const char *p, size_t n, stru
     return 0;
 }
 
-/* Parts into an engine, with the ids that have a role. */
+/* Builds the engine of a spec, and sets the ids that have a role. */
 static int open_spec(const struct format *f, const struct tok_options *o, struct buf *file,
                      struct tok_engine *ret, struct tok_info *info, struct err *e)
 {

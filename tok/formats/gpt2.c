@@ -9,8 +9,8 @@
 #include "tok/formats/readers.h"
 
 /*
- * GPT-2's own files: vocab.json, an object of pieces and ids, and merges.txt, a merge on each line.
- * As Megatron-LM's GPT2BPETokenizer: byte-level, no normalizer, <|endoftext|> ends a document.
+ * GPT-2's own files: vocab.json, an object of pieces and ids, and merges.txt, a merge per line. As
+ * Megatron-LM's GPT2BPETokenizer: byte-level, no normalizer, <|endoftext|> ends a document.
  */
 
 enum { MERGES_FILE_MAX = 256 << 20 };
@@ -19,7 +19,7 @@ static const char eod[] = "<|endoftext|>";
 static const char gpt2_pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-/* merges.txt: "a b" on each line; a first line "#version..." and empty lines say nothing. */
+/* merges.txt: "a b" on each line; a first line "#version..." and empty lines are ignored. */
 static int take_merges(struct pipe_spec *s, const char *path, const char *p, size_t n,
                        struct err *e)
 {
@@ -75,7 +75,7 @@ void pipe_add_special(struct pipe_spec *s, const char *text, int32_t id)
     t->id = id;
 }
 
-/* merges.txt beside the vocabulary, unless another is named. */
+/* merges.txt next to the vocabulary, unless another is named. */
 static char *merges_path(const struct tok_options *o)
 {
     if (o->merges)
@@ -84,7 +84,7 @@ static char *merges_path(const struct tok_options *o)
     return mem_printf("%.*smerges.txt", slash ? (int)(slash - o->path + 1) : 0, o->path);
 }
 
-/* JSON of pieces and ids is taken as GPT-2's where there are merges. */
+/* JSON of pieces and ids counts as GPT-2's if there are merges. */
 bool gpt2_looks(const struct tok_options *o, const char *p, size_t n)
 {
     if (!json_object_looks(p, n))
@@ -102,9 +102,9 @@ static bool has_text(const struct buf *file, const char *text)
     return memmem(file->data, file->len, text, strlen(text));
 }
 
-/* Merges beside pieces that are not spelt as GPT-2's: with <unk>, but, unlike RoBERTa's, without
- * the letter for a space (CTRL, XLM, the first GPT). Neither reader gives the ids that are meant.
- */
+/* Refuses merges for pieces that are not spelled as GPT-2's: with <unk>, but, unlike RoBERTa's,
+ * without the byte letter of a space (CTRL, XLM, the first GPT). No reader would give the intended
+ * ids. */
 static int check_merged(const struct tok_options *o, const struct buf *file, struct err *e)
 {
     if (o->merges || !has_text(file, "\"<unk>\"") || has_text(file, "\"\u0120") ||
@@ -116,7 +116,7 @@ static int check_merged(const struct tok_options *o, const struct buf *file, str
                        "WhitespaceTokenizer");
 }
 
-/* Pieces that end words by </w>, as CLIP's, go through a pipeline that the files do not tell. */
+/* Pieces with the word ending </w>, as CLIP's, need a pipeline that the files do not specify. */
 static int check_ends(const struct pipe_spec *s, struct err *e)
 {
     size_t n = 0;
@@ -149,7 +149,7 @@ int gpt2_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file
     if (!code)
         code = pipe_add_byte_level(s, gpt2_pattern, REGEX_ONIGURUMA, e);
     if (!code && !o->no_digest) {
-        struct sha *h = sha_create(); /* the tokenizer is both files */
+        struct sha *h = sha_create(); /* the digest covers both files */
         sha_add(h, file->data, file->len);
         sha_add(h, merges.data, merges.len);
         sha_text(h, info->digest);

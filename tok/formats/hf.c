@@ -8,9 +8,9 @@
 #include "tok/formats/readers.h"
 
 /*
- * A tokenizer.json as Megatron-LM's HuggingFaceTokenizer: what ends a document is the eos token,
- * which stands in the files beside it, tokens too that it lacks. Where they are missing it is the
- * first of the usual ones.
+ * A tokenizer.json as Megatron-LM's HuggingFaceTokenizer: documents end with the eos token, which
+ * the files beside it name, as they may add tokens. Without these files it is the first of the
+ * usual ones.
  */
 
 enum { SMALL_FILE = 64 << 20 };
@@ -43,7 +43,7 @@ static int64_t named_token(const struct tok_engine *g, const struct json *j, con
     return v && v->kind == JSON_STRING ? g->find(g->state, v->string) : -1;
 }
 
-/* A file beside the tokenizer that does not parse is as good as none. True if tokens are listed. */
+/* A file beside the tokenizer that does not parse is ignored. True if it lists tokens. */
 static bool look_beside(const struct tok_options *o, const char *name, const struct tok_engine *g,
                         struct tok_info *info, bool only_list)
 {

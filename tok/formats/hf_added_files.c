@@ -10,10 +10,10 @@
 #include "tok/formats/hf_member.h"
 
 /*
- * What transformers' AutoTokenizer (5.23.0), and so Megatron-LM's HuggingFaceTokenizer, adds to the
- * tokens of a tokenizer.json out of the files beside it: added_tokens_decoder of
+ * The tokens that transformers' AutoTokenizer (5.23.0), and so Megatron-LM's HuggingFaceTokenizer,
+ * adds to those of a tokenizer.json from the files beside it: added_tokens_decoder of
  * tokenizer_config.json in the order of its ids; without one, added_tokens.json; then special
- * tokens that are named and still missing. Ids follow on, whatever the files say.
+ * tokens that are named and still missing. Ids are assigned in sequence, whatever the files say.
  */
 
 enum { SMALL_FILE = 64 << 20, NAMED = 7, PAD = 4 };
@@ -23,21 +23,22 @@ static const char *const named[NAMED] = {"bos_token", "eos_token", "unk_token", 
 
 struct beside {
     struct pipe_spec *s;
-    struct json pad;         /* its padding's token, for want of another */
+    struct json pad;         /* token of its padding, if there is no other */
     struct json_doc *doc[3]; /* any may be NULL */
     const struct json *config, *map, *added;
     const struct json *list[2], *roles[2]; /* likewise */
-    bool late;                             /* the first list counts after added_tokens.json */
-    struct string_map said;                /* those of strings that were added */
-    struct string_map known;               /* contents of tokens, to their last place */
-    struct string_map named;               /* contents of those with a role */
+    bool late;                             /* the first list comes after added_tokens.json */
+    struct string_map said;                /* strings added so far */
+    struct string_map known;               /* contents of tokens, to their last index */
+    struct string_map named;               /* contents of tokens with a role */
     struct string_map plain; /* contents of those that are special in added_tokens.json */
 };
 
 struct listed {
     int64_t id;
-    size_t order, place;  /* among all; in the tokenizer.json */
-    const struct json *j; /* the token, or with a key its content; NULL: of the tokenizer.json */
+    size_t order, place; /* position among all; index in the tokenizer.json */
+    const struct json
+        *j; /* the token, or with a key its content; NULL: it is from the tokenizer.json */
 };
 
 static char *path_beside(const char *path, const char *name)
@@ -46,7 +47,7 @@ static char *path_beside(const char *path, const char *name)
     return mem_printf("%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);
 }
 
-/* NULL in *ret where there is none. */
+/* *ret is NULL if the file does not exist. */
 static int open_one(const char *path, const char *name, struct json_doc **doc,
                     const struct json **ret, struct err *e)
 {
@@ -65,14 +66,14 @@ static int open_one(const char *path, const char *name, struct json_doc **doc,
     return code;
 }
 
-/* What stands under a key for a token: its content, as a string or in an object. */
+/* A token's content under a key, as a string or in an object. */
 static const struct json *content_of(const struct json *v)
 {
     v = v && v->kind == JSON_OBJECT ? json_get(v, "content") : v;
     return v && v->kind == JSON_STRING ? v : NULL;
 }
 
-/* special_tokens_map.json goes first, which is read where no added_tokens_decoder is. */
+/* special_tokens_map.json takes precedence; it is read if there is no added_tokens_decoder. */
 static const struct json *value_of(const struct beside *b, const char *key)
 {
     const struct json *v = b->map ? json_get(b->map, key) : NULL;
@@ -127,8 +128,8 @@ static bool is_in(const struct json *list, const struct json *j)
     return list && j >= list->child && j < list->child + list->length;
 }
 
-/* A token with the members of `j`, or of a string alone, which is special. The map's are, too, and
- * whoever has a role. */
+/* A token with the members of `j`, or of a string, which is special. So are those of the map, and
+ * those with a role. */
 static struct pipe_token *add_token(struct beside *b, const struct json *j, bool role)
 {
     const struct json *content = content_of(j);
@@ -160,7 +161,7 @@ static int by_id(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* {"7": {"content": ..}}, or {"content": 7} of the older file, whose keys are the tokens. */
+/* {"7": {"content": ..}}, or {"content": 7} in the older file, where keys are the tokens. */
 static int list_one(const struct beside *b, const struct json *j, bool decoder, struct listed *ret,
                     struct err *e)
 {
@@ -190,7 +191,7 @@ static void add_older(struct beside *b, const struct json *j)
     t->normalized = !special;
 }
 
-/* Once more, so that it takes the place of another of the same content. */
+/* Adds it again, to replace another of the same content. */
 static void add_again(struct beside *b, size_t place)
 {
     const struct pipe_token was = b->s->token[place];
@@ -213,7 +214,7 @@ static void add_listed(struct beside *b, const struct listed *l, bool decoder)
         add_older(b, l->j);
 }
 
-/* Of several under one id the last counts; without a decoder those of the tokenizer.json do. */
+/* Of several with one id the last counts; without a decoder, those of the tokenizer.json do. */
 static int added_add_list(struct beside *b, const struct json *list, bool decoder, struct err *e)
 {
     size_t n = list ? list->length : 0, given = decoder ? 0 : b->s->ntokens;
@@ -236,11 +237,11 @@ static int added_add_list(struct beside *b, const struct json *list, bool decode
     return code;
 }
 
-/* What `visit` is called with: each token with a role, in the order of transformers. */
+/* `visit` is called with each token with a role, in the order of transformers. */
 typedef void visit(struct beside *b, const struct json *j, bool role);
 
-/* Roles of a model's own, under keys that end as the common ones: objects of the configuration and
- * what the map has go first. */
+/* Roles of the model's own, under keys with the common endings: objects of the configuration and
+ * members of the map come first. */
 static void each_model_key(struct beside *b, visit *f)
 {
     for (int pass = 0; pass < 3; pass++) {
@@ -286,7 +287,7 @@ static void note_role(struct beside *b, const struct json *j, bool role)
         string_map_add(&b->named, content->string, content->length, 0);
 }
 
-/* What makes a token of added_tokens.json special: a common role, or the lists. */
+/* Notes what makes a token of added_tokens.json special: a common role, or the lists. */
 static void note_plain(struct beside *b)
 {
     for (int i = 0; i < NAMED; i++) {
@@ -338,7 +339,7 @@ static int add_all(struct beside *b, struct err *e)
     return code;
 }
 
-/* The digest of what differs from the first n tokens, those of the tokenizer.json. */
+/* The digest of the differences from the first n tokens, those of the tokenizer.json. */
 static void note_changes(struct pipe_spec *s, size_t n)
 {
     struct string_map was;

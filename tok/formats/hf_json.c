@@ -10,21 +10,21 @@
 
 /*
  * tokenizer.json of Hugging Face's tokenizers. The vocabulary and the merges, which are nearly all
- * of the file, are walked where they stand: their strings stay in the copy of the file, ended by a
- * NUL in the place of the quote. All else is small and becomes a tree (hf_components.c).
+ * of the file, are parsed in place: their strings stay in the copy of the file, with a NUL in place
+ * of the closing quote. Everything else is small and becomes a tree (hf_components.c).
  */
 
 enum {
     MEMBERS_MAX = 64,
     DEPTH_MAX = 64,
     MERGES_MAX = BPE_RANKS,
-    TOKENS_MAX = 1 << 25, /* of JSON; of what becomes a tree, and of the added tokens in it: */
+    TOKENS_MAX = 1 << 25, /* JSON tokens; limits on what becomes a tree, and on its added tokens: */
     PART_MAX = 1 << 20,
     ADDED_MAX = 1 << 23
 };
 
-/* A member of an object: its value begins at token `i` and byte `at`, and ends before `end`, having
- * n tokens. */
+/* A member of an object: its value begins at token `i` and byte `at`, ends before `end`, and has n
+ * tokens. */
 struct member {
     const char *key;
     size_t length, i, at, end, n;
@@ -50,9 +50,9 @@ static char token(const struct json_walk *w, size_t i)
 }
 
 /*
- * Steps over a list of members that look alike by where their commas are, `each` tokens a member,
- * which begin as `like` says ('?' for anything); false, and does not move, if it is another list.
- * Who takes the list reads all of it.
+ * Skips a list of members of equal form by the positions of its commas: `each` tokens per member,
+ * which begin as `like` says ('?' for anything); false, without moving, for any other list. The
+ * caller must later parse all of it.
  */
 static bool step_over(struct json_walk *w, const char *like, size_t each)
 {
@@ -71,7 +71,7 @@ static bool step_over(struct json_walk *w, const char *like, size_t each)
     }
 }
 
-/* Whole vocabularies and lists of merges are not read twice. */
+/* Avoids parsing whole vocabularies and lists of merges twice. */
 static int hf_json_skip(struct json_walk *w, const char *key, size_t n)
 {
     bool vocab = n == 5 && !memcmp(key, "vocab", 5), merges = n == 6 && !memcmp(key, "merges", 6);
@@ -85,7 +85,7 @@ static int hf_json_skip(struct json_walk *w, const char *key, size_t n)
     return json_skip(w);
 }
 
-/* Notes the members of the object that is next, and walks over it. */
+/* Notes the members of the next object, and skips it. */
 static int take_members(struct reader *r, struct member *m, size_t *ret_n)
 {
     struct json_walk *w = &r->w;
@@ -127,7 +127,7 @@ static const struct member *hf_json_find(const struct member *m, size_t n, const
     return NULL;
 }
 
-/* A string of the vocabulary: n bytes with a NUL behind them. */
+/* A string of the vocabulary: n bytes, NUL-terminated. */
 static int hf_json_take_text(struct reader *r, const char **ret, size_t *ret_n)
 {
     const char *s;
@@ -147,7 +147,7 @@ static int hf_json_take_text(struct reader *r, const char **ret, size_t *ret_n)
 
 /* ---- vocabularies ------------------------------------------------------------------------- */
 
-/* Tokens of {"a": 0, ...} come in fours. The highest id needs a look at all. */
+/* Members of {"a": 0, ...} have four tokens. The highest id needs a pass over all of them. */
 static int count_vocab(struct reader *r, size_t *ret_words, int64_t *ret_highest)
 {
     struct json_walk *w = &r->w;
@@ -174,8 +174,8 @@ static int count_vocab(struct reader *r, size_t *ret_words, int64_t *ret_highest
 }
 
 /*
- * In one walk, where the ids are 0 to one less than the number of pieces, each once; false, and
- * nothing has happened, where they are not, or anything is wrong.
+ * Reads a vocabulary in one pass, if its ids are 0 to one less than the number of pieces, each
+ * once; false, without effect, if they are not, or anything is wrong.
  */
 static bool take_dense(struct reader *r, const struct member *m)
 {
@@ -254,8 +254,8 @@ static double power_of_ten(int n)
 
 /*
  * A number as the library reads it (serde_json without exact rounding: the digits as an integer,
- * then one product or quotient with a power of ten): of 17 digits it may be the neighbour of the
- * nearest double, and ties between paths are decided by that. Digits beyond 64 bits are dropped.
+ * then one product or quotient with a power of ten): with 17 digits it may be the neighbour of the
+ * nearest double, which decides ties between paths. Digits beyond 64 bits are dropped.
  */
 static double hf_json_take_number(const char *p)
 {
@@ -285,7 +285,7 @@ static double hf_json_take_number(const char *p)
     return negative ? -v : v;
 }
 
-/* [["piece", -1.5], ...], the ids being the places. */
+/* [["piece", -1.5], ...], where ids are positions. */
 static int take_scores(struct reader *r, const struct member *m)
 {
     struct json_walk *w = &r->w;
@@ -330,7 +330,7 @@ static int take_scores(struct reader *r, const struct member *m)
 
 /* ---- merges ------------------------------------------------------------------------------- */
 
-/* Where the one space among n bytes is; NULL: there is none, or another. */
+/* The position of the only space among n bytes; NULL: there is none, or more than one. */
 static const char *find_space(const char *p, size_t n)
 {
     const uint64_t low = 0x7f7f7f7f7f7f7f7f;
@@ -385,7 +385,7 @@ static int take_merges(struct reader *r, const struct member *m)
     size_t last = m->i;
     while (last < w->n && w->at[last] < m->end)
         last++;
-    /* tokens of each: "a b" and a comma, or a comma and the five of ["a", "b"] */
+    /* tokens per merge: "a b" and a comma, or a comma and the five of ["a", "b"] */
     bool lists = w->p[w->at[m->i + 1]] == '[';
     if ((last - m->i) / (lists ? 6 : 2) > MERGES_MAX)
         return err_set(w->e, ERR_DATA, "%s: more than %d merges", r->s->path, MERGES_MAX);
@@ -405,7 +405,7 @@ static int take_merges(struct reader *r, const struct member *m)
     return code ? code : hf_merges_end(&merges);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------- */
+/* ---- the file ----------------------------------------------------------------------------- */
 
 /* A member as a tree. */
 static int tree(struct reader *r, const struct member *m, struct json_doc **ret)
@@ -430,7 +430,7 @@ static int take_component(struct reader *r, const char *key, hf_component *read)
     return code;
 }
 
-/* The members of the model that are no lists, as one object. */
+/* The members of the model that are not lists, as one object. */
 static int take_model_options(struct reader *r, bool scores, bool merges)
 {
     struct buf b = {0};
@@ -473,7 +473,7 @@ static int take_model(struct reader *r)
         code = scores ? take_scores(r, vocab) : take_vocab(r, vocab);
     if (!code && r->s->model == MODEL_BPE)
         return take_merges(r, merges);
-    if (!code && merges) { /* nobody asked for them, but they have to be JSON */
+    if (!code && merges) { /* unused, but they must be JSON */
         r->w.i = merges->i;
         code = wrap(r, json_skip(&r->w));
     }
@@ -505,7 +505,7 @@ static int hf_json_read_all(struct reader *r)
     return code ? code : take_model(r);
 }
 
-/* Runs `read` over the file that is s->text. */
+/* Runs `read` over the file in s->text. */
 static int read_file(struct pipe_spec *s, int (*read)(struct reader *r), struct err *e)
 {
     size_t n = s->text.len;

@@ -98,7 +98,7 @@ static int pattern(const struct get *g, bool search, struct regex **ret)
     const struct json *v = literal ? literal : regex;
     if (!v || v->kind != JSON_STRING)
         return get_bad(g, "pattern", "a {\"String\": ...} or {\"Regex\": ...}");
-    bool anywhere = literal && !v->length; /* an empty string is found as an empty pattern is */
+    bool anywhere = literal && !v->length; /* an empty string matches as an empty pattern does */
     if (literal && !anywhere)
         *ret = regex_literal(v->string, v->length);
     else if (search)

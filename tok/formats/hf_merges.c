@@ -7,7 +7,7 @@
 #include "base/core/mem.h"
 #include "tok/formats/hf.h"
 
-/* Merges as pieces, by their ids. */
+/* Merges of pieces, by their ids. */
 
 static int unknown_piece(const struct hf_merges *m, size_t rank, const char *p, size_t n)
 {
@@ -34,7 +34,7 @@ static bool is_joined(struct string_ref t, const struct hf_merge *k, size_t skip
            same(t.p + k->na, k->b + skip, k->nb - skip);
 }
 
-/* The piece that the two halves make: mostly the one behind that of the merge before. */
+/* The piece that the two halves form: mostly the one after that of the merge before. */
 static int32_t find_joined(const struct pipe_spec *s, const struct hf_merge *k, size_t skip)
 {
     size_t next = s->merges.npairs ? s->merges.pair[s->merges.npairs - 1].id : 0;

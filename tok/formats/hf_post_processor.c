@@ -7,8 +7,8 @@
 #include "tok/formats/hf_member.h"
 
 /*
- * What is left of a tokenizer.json: the post-processor, of which a single text only sees the ids
- * that are put before and behind it; added tokens; the model's options.
+ * The rest of a tokenizer.json: the post-processor, of which a single text needs only the ids
+ * before and after it; added tokens; the model's options.
  */
 
 enum { TEMPLATE_MAX = 1024 };
@@ -48,7 +48,7 @@ static size_t text_at(const struct pipe_round *r)
     return at;
 }
 
-/* Puts the new lists in the place of those that were. */
+/* Replaces the lists by new ones. */
 static void post_take(struct pipe_spec *s, struct pipe_round r)
 {
     free(s->round.id);
@@ -56,7 +56,7 @@ static void post_take(struct pipe_spec *s, struct pipe_round r)
     s->round = r;
 }
 
-/* {"Sequence":{"id":"A"}} is the first of the lists that there are. */
+/* {"Sequence":{"id":"A"}} stands for the first of the current lists. */
 static int post_put_sequence(const struct get *g, struct pipe_round *r,
                              const struct pipe_round *from, const struct json *sequence)
 {
@@ -85,7 +85,7 @@ static int post_put_special(const struct get *g, struct pipe_round *r, const str
     return code;
 }
 
-/* Each piece of it is a list of its own. Behind one that made two lists, these are the pair. */
+/* Each of its pieces is a list of its own. After one that made two lists, these are the pair. */
 static int add_template(struct pipe_spec *s, const struct get *g)
 {
     const char *key = s->round.nlists == 2 ? "pair" : "single";
@@ -112,8 +112,8 @@ static int add_template(struct pipe_spec *s, const struct get *g)
     return code;
 }
 
-/* ["[CLS]", 101] and ["[SEP]", 102], round the first list; behind every other one a [SEP], and of
- * RoBERTa's before it, too. */
+/* ["[CLS]", 101] and ["[SEP]", 102] around the first list; after every other one a [SEP], and
+ * before it too in RoBERTa's. */
 static int add_bert(struct pipe_spec *s, const struct get *g, bool roberta)
 {
     int64_t id[2];
@@ -139,8 +139,8 @@ static int add_bert(struct pipe_spec *s, const struct get *g, bool roberta)
     return code;
 }
 
-/* Leaves white space out of the places of ids, unless it is told not to. What stands before the
- * text in its list is to it part of the text. */
+/* Trims white space from offsets, unless told not to. To it, what precedes the text in its list is
+ * part of the text. */
 static void add_trim(struct pipe_spec *s, const struct get *g)
 {
     if (!get_bool(g, "trim_offsets", true))
@@ -164,7 +164,7 @@ static int add_processor(struct pipe_spec *s, const struct get *g)
         return add_template(s, g);
     bool roberta = !strcmp(type, "RobertaProcessing");
     if (roberta)
-        add_trim(s, g); /* before its own ids are there */
+        add_trim(s, g); /* before its own ids are added */
     if (roberta || !strcmp(type, "BertProcessing"))
         return add_bert(s, g, roberta);
     if (!strcmp(type, "ByteLevel"))
@@ -201,12 +201,12 @@ static int get_side(const struct get *g, bool *ret_left)
     return 0;
 }
 
-/* How many ids of a text stay when one asks for that. Of a single text all strategies but
- * OnlySecond say the same; that one is an error of the reference for a text that is longer. */
+/* The ids that truncation leaves. For a single text all strategies but OnlySecond are equal; that
+ * one is an error in the reference for a text that is too long. */
 static int add_truncation(struct pipe_spec *s, const struct get *g)
 {
     const struct json *which = json_get(g->j, "strategy");
-    s->longest = get_int(g, "max_length", -1); /* 0 is as good as none */
+    s->longest = get_int(g, "max_length", -1); /* 0 means none */
     if (s->longest < 0)
         return get_bad(g, "max_length", "a whole number");
     s->longest_second = which && which->kind == JSON_STRING && !strcmp(which->string, "OnlySecond");
@@ -243,7 +243,7 @@ static int add_padding(struct pipe_spec *s, const struct get *g)
                                            token->length};
     p->known = true;
     p->to = fixed ? fixed->integer : 0;
-    p->multiple = any && !(fixed && !p->to) ? multiple->integer : 0; /* 0 is a multiple */
+    p->multiple = any && !(fixed && !p->to) ? multiple->integer : 0; /* 0 counts as a multiple */
     p->id = (int32_t)id;
     return get_side(g, &p->left);
 }
@@ -282,7 +282,7 @@ int hf_added_tokens(struct pipe_spec *s, const struct json *j, const char *where
 
 /* ---- the model ---------------------------------------------------------------------------- */
 
-/* Older files do not say which model it is: the first whose members are there. */
+/* Older files do not name the model's type: the first whose members exist. */
 static int find_model(const struct get *g, bool scores, bool merges, enum pipe_model *ret)
 {
     static const char *const name[] = {"BPE", "Unigram", "WordPiece", "WordLevel"};

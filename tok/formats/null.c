@@ -7,11 +7,10 @@
 #include "tok/formats/readers.h"
 
 /*
- * Megatron-LM's NullTokenizer (core_v0.12.3): the text is its ids, in decimal, with single spaces
- * between.
- * --vocab-size N leaves ids 0 .. N-1 to the text; N ends a document, so the vocabulary has N + 1.
- * Blanks at either end and runs of spaces are let pass, which int() and split(' ') there would not
- * all do.
+ * Megatron-LM's NullTokenizer (core_v0.12.3): the text is its ids, in decimal, separated by single
+ * spaces. --vocab-size N leaves ids 0 .. N-1 to the text; N ends a document, so the vocabulary has
+ * N + 1. Blanks at either end and runs of spaces are accepted, not all of which int() and split('
+ * ') accept there.
  */
 
 struct null {
@@ -85,8 +84,7 @@ static int null_decode(const void *state, void *scratch, const int32_t *id, size
     return 0;
 }
 
-/* Pieces are numbers: they exist only as the caller writes them down, but for the end
- * of document. */
+/* Pieces are numbers, which exist only as written by the caller, except the end of document. */
 static const char *null_piece(const void *state, int64_t id, size_t *ret_n)
 {
     const struct null *s = state;

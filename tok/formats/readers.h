@@ -2,7 +2,7 @@
 #ifndef TOK_FORMATS_READERS_H
 #define TOK_FORMATS_READERS_H
 
-/* The functions of the table's rows: of each format those of its own file. */
+/* The functions of the table's rows, each from the file of its format. */
 
 #include "tok/formats/table.h"
 
@@ -11,6 +11,6 @@ format_read hf_read, tekken_read, gpt2_read, tiktoken_read, bert_read;
 format_ids hf_ids, tekken_ids, gpt2_ids, tiktoken_ids, bert_ids;
 format_open words_open, null_open;
 
-bool json_object_looks(const char *p, size_t n); /* a "{" behind white space */
+bool json_object_looks(const char *p, size_t n); /* a "{" after white space */
 
 #endif

@@ -6,7 +6,7 @@
 #include "tok/formats/readers.h"
 #include "tok/sp/sp.h"
 
-/* The tag of a first piece; protobuf writes fields in order. */
+/* The tag of the first piece; protobuf writes fields in order. */
 static int open_sp(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
                    struct tok_info *info, struct err *e)
 {
@@ -170,7 +170,7 @@ const struct format *format_of_file(const struct tok_options *o, const char *p, 
 {
     size_t i = 0;
     while (!table[i].looks || !table[i].looks(o, p, n))
-        i++; /* the last one takes all */
+        i++; /* the last one takes the rest */
     return &table[i];
 }
 
@@ -191,7 +191,7 @@ bool format_has_type(const struct format *f, enum tok_type type)
     return find_type(f, type);
 }
 
-/* Whether a word is among words separated by spaces. */
+/* Whether a word is in a list of words separated by spaces. */
 static bool has_word(const char *words, const char *word)
 {
     size_t n = strlen(word);

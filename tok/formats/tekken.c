@@ -13,9 +13,9 @@
 /*
  * Mistral's tekken.json (mistral-common 1.13.1): the pattern and sizes under "config", a list of
  * {"rank", "token_bytes", "token_str"} under "vocab", and from version 11 on the special tokens
- * under "special_tokens". As many ranks are taken as the vocabulary has room for behind its special
- * tokens; an id is its rank and their number. Megatron-LM's CustomTikTokenizer (core_v0.12.3) has
- * the list alone, and the rest as options.
+ * under "special_tokens". The first ranks are used, as many as the vocabulary has space for after
+ * its special tokens; an id is the rank plus the number of special tokens. Megatron-LM's
+ * CustomTikTokenizer (core_v0.12.3) has the list alone, and the rest as options.
  */
 
 enum { SPECIALS = 1000, VOCABULARY = 1 << 17 };
@@ -28,9 +28,9 @@ static size_t tiktoken_json_skip(const char *p, size_t n, size_t i, const char *
 }
 
 static const char bytes_key[] = "\"token_bytes\"";
-enum { BEFORE = 6 /* of its bytes stand before the '_' */ };
+enum { BEFORE = 6 /* its bytes before the '_' */ };
 
-/* Any other file is searched to its end: by a byte that is seldom met. */
+/* Other files are searched to the end: for a byte that is rare. */
 static const char *find_key(const char *p, size_t n)
 {
     const char *end = p + n, *at = p;
@@ -48,7 +48,7 @@ bool tekken_looks(const struct tok_options *o, const char *p, size_t n)
     if (i == n || (p[i] != '{' && p[i] != '['))
         return false;
     const char *at = find_key(p, n);
-    if (!at) { /* a list of other objects is for the reader to refuse */
+    if (!at) { /* the reader refuses a list of other objects */
         size_t k = tiktoken_json_skip(p, n, i + 1, " \t\r\n");
         return p[i] == '[' && k < n && p[k] == '{';
     }
@@ -80,7 +80,7 @@ static int take_object(struct pipe_spec *s, const struct letters *l, const struc
     return vocab_add(&s->vocab, text, length, (int64_t)(first + rank), e);
 }
 
-/* The first `want` of the list. */
+/* Reads the first `want` of the list. */
 static int take_list(struct pipe_spec *s, const struct json *list, size_t want, size_t first,
                      struct err *e)
 {
@@ -96,7 +96,7 @@ static int take_list(struct pipe_spec *s, const struct json *list, size_t want, 
         bytes += b && b->kind == JSON_STRING ? 2 * b->length + 1 : 0;
     }
     int code = vocab_room(&s->vocab, first + want, want, e);
-    buf_reserve(&s->text, bytes + 16); /* one block: pieces point into it */
+    buf_reserve(&s->text, bytes + 16); /* one allocation: pieces point into it */
     letters_init(&letters);
     for (size_t i = 0; i < want && !code; i++)
         code = take_object(s, &letters, &list->child[i], i, first, e);
@@ -141,7 +141,7 @@ static int add_specials(struct pipe_spec *s, const char *const *name, size_t n, 
     return code;
 }
 
-/* Those of the versions before 11, whose files do not name them. */
+/* Those of versions before 11, whose files do not name them. */
 static const char *const usual[] = {"<unk>",
                                     "<s>",
                                     "</s>",
@@ -165,7 +165,7 @@ static const char *const usual[] = {"<unk>",
 
 enum { USUAL = sizeof(usual) / sizeof(*usual), LISTS_SPECIALS = 11 };
 
-/* The list of {"rank", "token_str", ...} as names; the array is to be freed. */
+/* The names in a list of {"rank", "token_str", ...}; the caller frees the array. */
 static int list_specials(const struct pipe_spec *s, const struct json *list, size_t most,
                          const char ***ret, struct err *e)
 {
@@ -186,7 +186,7 @@ static int list_specials(const struct pipe_spec *s, const struct json *list, siz
 
 /* ---- the files ------------------------------------------------------------------------------- */
 
-/* A number of "config", 1 to the most ranks that there may be. */
+/* A number of "config", from 1 to the limit on ranks. */
 static int need_size(const struct pipe_spec *s, const struct json *config, const char *key,
                      size_t *ret, struct err *e)
 {

@@ -13,10 +13,10 @@
 
 /*
  * tiktoken's rank files: on each line the bytes of a token in base64, a space, and its rank, which
- * is its id. Two neighbours merge when the bytes of both together are a token, the lowest rank
- * first (tok/bpe/ranks_to_merges.h). A piece that is a token is that token. The file says neither
- * the pattern nor the special tokens: both come with a name, which the number of ranks tells for
- * known files (encodings.h).
+ * is its id. Two neighbours merge when their concatenation is a token, the lowest rank first
+ * (tok/bpe/ranks_to_merges.h). A pre-token that is a token becomes that token. The file has neither
+ * the pattern nor the special tokens: both come with a name, which for known files follows from the
+ * number of ranks (encodings.h).
  */
 
 int tiktoken_bytes(const char *p, size_t n, uint8_t ret[TIKTOKEN_BYTES + 3])
@@ -57,7 +57,7 @@ struct line {
     int64_t rank;
 };
 
-/* Steps to the next line that is not empty; false at the end. */
+/* Advances to the next non-empty line; false at the end. */
 static bool next_line(const char **p, const char *end, struct line *l)
 {
     while (*p < end) {
@@ -73,7 +73,7 @@ static bool next_line(const char **p, const char *end, struct line *l)
     return false;
 }
 
-/* Splits "b64 rank"; false if the line is none. */
+/* Splits "b64 rank"; false if the line has another form. */
 static bool split_line(struct line *l)
 {
     size_t i = 0;
@@ -92,8 +92,8 @@ static bool split_line(struct line *l)
     return true;
 }
 
-/* A lone "=" is no byte, as to Python's base64: Whisper's file has such an id, which no text has.
- */
+/* A lone "=" has no bytes, as in Python's base64: Whisper's file has such an id, which no text
+ * gets. */
 static int line_bytes(const struct line *l, uint8_t ret[TIKTOKEN_BYTES + 3])
 {
     return l->space == 1 && l->p[0] == '=' ? 0 : tiktoken_bytes(l->p, l->space, ret);
@@ -115,13 +115,13 @@ static int bad_line(const struct pipe_spec *s, const struct line *l, struct err 
                    s->path, l->number, TIKTOKEN_BYTES);
 }
 
-/* What a line holds, its text already where it stays. */
+/* Content of a line; its text is already where it stays. */
 struct entry {
     const char *text;
     uint32_t n, rank;
 };
 
-/* All lines; the text has room for them. *ret_size: above all ranks. */
+/* Reads all lines. *ret_size: above all ranks. */
 static int read_lines(struct pipe_spec *s, const char *p, size_t n, struct entry **ret,
                       size_t *ret_n, size_t *ret_size, struct err *e)
 {
@@ -152,7 +152,7 @@ static int take_ranks(struct pipe_spec *s, const char *p, size_t n, struct err *
 {
     struct entry *list = NULL;
     size_t count = 0, size = 0;
-    buf_reserve(&s->text, 2 * n + 16); /* one block: pieces point into it */
+    buf_reserve(&s->text, 2 * n + 16); /* one allocation: pieces point into it */
     int code = read_lines(s, p, n, &list, &count, &size, e);
     if (!code)
         code = vocab_room(&s->vocab, size, count, e);
@@ -162,7 +162,7 @@ static int take_ranks(struct pipe_spec *s, const char *p, size_t n, struct err *
     return code ? code : vocab_index(&s->vocab, e);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static int check_bytes(const struct pipe_spec *s, struct err *e)
 {
@@ -214,7 +214,7 @@ int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, struct buf *
     return tiktoken_pipeline(s, o, encoding_pattern(o->pattern ? o->pattern : encoding_name(c)), e);
 }
 
-/* OpenAI's and Qwen's, Llama's. */
+/* Of OpenAI's, Qwen's and Llama's. */
 void tiktoken_ids(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info)
 {
     (void)o;

@@ -15,12 +15,12 @@
 #include "tok/text/string_map.h"
 
 /*
- * Whole words out of a vocab.json: a text is cut at white space, each word is looked up, one that
- * is not there becomes <unk>. White space is what Python's str.split() cuts at, since that is what
- * the scripts of this format call.
+ * Whole words from a vocab.json: a text is split at white space, each word is looked up, and
+ * unknown words become <unk>. White space is that of Python's str.split(), which the scripts of
+ * this format call.
  *
- * The scanner works on 64 bytes at a time: one bit for each byte of white space, and where two
- * neighbouring bits differ a word begins or ends. No branch depends on the length of a word.
+ * The scanner works on 64 bytes at a time: one bit for each byte of white space; where two adjacent
+ * bits differ a word begins or ends. No branch depends on the length of a word.
  */
 
 struct ws {
@@ -36,7 +36,7 @@ enum { BLOCK = 64 };
 
 /* ---- white space ------------------------------------------------------------------------- */
 
-/* Bytes of the white space outside ASCII at p, 0 if there is none. */
+/* Bytes of the non-ASCII white space at p; 0: none. */
 static size_t wide_space(const unsigned char *p, size_t n)
 {
     if (n >= 2 && p[0] == 0xc2)
@@ -55,8 +55,8 @@ static size_t wide_space(const unsigned char *p, size_t n)
     return is ? 3 : 0;
 }
 
-/* Of 64 bytes: *space the ASCII white space (9-13, 28-32), *wide those that may begin
- * another one. */
+/* Of 64 bytes: *space the ASCII white space (9-13, 28-32), *wide those that may begin other white
+ * space. */
 #ifdef __SSE2__
 static void classify(const char *p, uint64_t *space, uint64_t *wide)
 {
@@ -87,8 +87,7 @@ static void classify(const char *p, uint64_t *space, uint64_t *wide)
 }
 #endif
 
-/* The white space of the block at text + at; *spill holds what reached in from the block before,
- * and out again. */
+/* The white space of the block at text + at; *spill carries characters over block borders. */
 static uint64_t block_spaces(const char *text, size_t n, size_t at, uint64_t *spill)
 {
     char last[BLOCK];
@@ -132,7 +131,7 @@ static int ws_encode(const void *state, void *scratch, const char *text, size_t 
 {
     const struct ws *s = state;
     (void)scratch;
-    uint64_t spill = 0, inside = 0; /* inside: 1 when the byte before is part of a word */
+    uint64_t spill = 0, inside = 0; /* inside: 1 if the byte before is part of a word */
     size_t start = 0;
     for (size_t at = 0; at < n || inside; at += BLOCK) {
         uint64_t word = at < n ? ~block_spaces(text, n, at, &spill) : 0;
@@ -160,7 +159,7 @@ static int ws_encode(const void *state, void *scratch, const char *text, size_t 
     return 0;
 }
 
-/* The white space at p, 0 if there is none. */
+/* Bytes of white space at p; 0: none. */
 static size_t space_at(const char *p, size_t n)
 {
     unsigned char c = (unsigned char)*p;
@@ -231,7 +230,7 @@ static void ws_destroy(void *state)
     free(s);
 }
 
-/* Says what is wrong with one member, if anything. */
+/* Checks and adds one member. */
 static int take_word(struct ws *s, const char *path, const struct json *w, struct err *e)
 {
     static const char forms[] = "a tokenizer.json has the key \"model\"; a vocabulary maps every "

@@ -9,17 +9,17 @@
 #include "tok/text/count_table.h"
 #include "tok/inspect/token_bytes.h"
 
-enum { FREQUENT_MAX = 1 << 21, STRETCH_MAX = 64 /* tokens of a stretch that is counted */ };
+enum { FREQUENT_MAX = 1 << 21, STRETCH_MAX = 64 /* most tokens of a stretch that is counted */ };
 
 struct side {
     const struct tokenizer *t;
     struct tok_work *work;
     struct token_bytes surface;
     struct tok_ids ids;
-    struct buf text;   /* what the ids stand for */
-    size_t *end;       /* of each id in it */
-    size_t *place;     /* of each id's end, in the measure that both sides share */
-    size_t cap, first; /* bytes at the start that the other side lacks: a mark for a space */
+    struct buf text;   /* the concatenated bytes of the ids */
+    size_t *end;       /* end of each id in it */
+    size_t *place;     /* end of each id in the unit that both sides share */
+    size_t cap, first; /* leading bytes that the other side lacks: a mark for a space */
 };
 
 struct compare {
@@ -100,7 +100,7 @@ static void compare_lay_out(struct side *s)
     }
 }
 
-/* Places as bytes, or as bytes that are no white space. */
+/* Ends in bytes, or in bytes other than white space. */
 static void measure(struct side *s, bool all)
 {
     size_t at = 0, place = 0;
@@ -111,7 +111,7 @@ static void measure(struct side *s, bool all)
     }
 }
 
-/* Do both sides spell the same, but for one space at the very start? */
+/* Do both sides spell the same text, except for one space at the very start? */
 static bool spell_alike(struct side *a, struct side *b)
 {
     size_t longer = a->text.len > b->text.len;
@@ -135,7 +135,7 @@ static bool same_token(const struct compare *c, size_t i, size_t j)
         return a == b;
     const char *p = compare_surface(c, 0, a, &na), *q = compare_surface(c, 1, b, &nb);
     if (c->side[0].surface.kind != c->side[1].surface.kind) {
-        na -= i == 0 ? c->side[0].first : 0; /* the mark at the start of a text says nothing */
+        na -= i == 0 ? c->side[0].first : 0; /* ignore the mark at the start of a text */
         p += i == 0 ? c->side[0].first : 0;
         nb -= j == 0 ? c->side[1].first : 0;
         q += j == 0 ? c->side[1].first : 0;
@@ -184,16 +184,16 @@ static void find_stretches(struct compare *c)
                 break;
         }
         if (place_before(a, at[0]) != place_before(b, at[1])) {
-            at[0] = a->ids.n; /* what they spell is not the same: all that is left */
+            at[0] = a->ids.n; /* they spell different texts: the rest is one stretch */
             at[1] = b->ids.n;
         }
         add_stretch(c, from, at);
     }
 }
 
-/* ---- places in the text --------------------------------------------------------------------- */
+/* ---- positions in the text ------------------------------------------------------------------ */
 
-/* The place in the text of the k-th byte that is no white space; its end if there is none. */
+/* The position of the k-th byte that is not white space; the end if there is none. */
 static size_t find_byte(const char *text, size_t n, size_t *at, size_t *seen, size_t k)
 {
     while (*at < n && (is_space(text[*at]) || *seen < k))
@@ -222,7 +222,7 @@ static bool same_but_space(const struct side *s, const char *text, size_t n)
     }
 }
 
-/* From places in what the first side spells to places in the text. */
+/* Maps positions in the first side's spelling to the text. */
 static void place_stretches(struct compare *c, const char *text, size_t n)
 {
     struct side *s = &c->side[0];
@@ -328,7 +328,7 @@ void compare_frequent_free(struct compare_frequent *f, size_t n)
     free(f);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- create and compare --------------------------------------------------------------------- */
 
 int compare_text(struct compare *c, const char *text, size_t n, bool *ret_same, struct err *e)
 {

@@ -63,7 +63,7 @@ static void count_characters(struct corpus_stats *s, struct corpus_stats_group *
     }
 }
 
-/* Some characters of p from `at` on, or U+FFFD for what is none. */
+/* Some characters of p from `at` on, with U+FFFD for invalid bytes. */
 static char *some(struct corpus_stats *s, const char *p, size_t n, size_t at)
 {
     struct buf b = {0};
@@ -123,7 +123,7 @@ int corpus_stats_add(struct corpus_stats *s, const char *group, const char *text
     return 0;
 }
 
-/* ---- what comes back ------------------------------------------------------------------------ */
+/* ---- round trips --------------------------------------------------------------------------- */
 
 int corpus_stats_returns(struct corpus_stats *s, const char *text, size_t n, bool *ret,
                          bool *ret_unknown, struct err *e)
@@ -169,7 +169,7 @@ int corpus_stats_lost_characters(struct corpus_stats *s, struct corpus_stats_cha
     return code;
 }
 
-/* ---- what is reached ------------------------------------------------------------------------ */
+/* ---- tokens reached ------------------------------------------------------------------------ */
 
 static int gives(struct corpus_stats *s, const char *before, const char *p, size_t n, int32_t id,
                  bool *ret, struct err *e)
@@ -197,7 +197,7 @@ static int try_token(struct corpus_stats *s, const struct token_bytes *f, int32_
     bool inside = f->kind == SPELLING_HASHES && spelt > 1 && piece[0] == '#' && piece[1] == '#';
     for (char c = 'a'; inside && c <= 'z' && !*ret && !code; c++)
         code = gives(s, (const char[]){c, '\0'}, p, n, id, ret, e);
-    /* a space at its start may be the one that is put before every text */
+    /* a leading space may be the one that is prepended to every text */
     if (f->kind == SPELLING_MARKS && n > 1 && p[0] == ' ' && !*ret && !code)
         code = gives(s, "", p + 1, n - 1, id, ret, e);
     return code;

@@ -3,10 +3,10 @@
 #define TOK_INSPECT_CORPUS_STATS_H
 
 /*
- * What a tokenizer makes of texts: how well it compresses, which tokens it never uses or cannot
- * reach, and what does not come back when its ids are decoded.
+ * Statistics of a tokenizer over texts: how well it compresses, which tokens it never uses or
+ * cannot produce, and what is lost when its ids are decoded.
  *
- * One thread. The tokenizer is the caller's and outlives the survey.
+ * For one thread. The tokenizer is the caller's and must outlive the statistics.
  */
 
 #include <stdbool.h>
@@ -20,11 +20,11 @@
 /* Sums over the texts of a file, or of a language. */
 struct corpus_stats_group {
     const char *name;
-    uint64_t docs, bytes, chars, words, tokens, unknown; /* words: between white space */
-    uint64_t lost;                                       /* documents that do not come back */
+    uint64_t docs, bytes, chars, words, tokens, unknown; /* words: separated by white space */
+    uint64_t lost;                                       /* documents that do not round-trip */
 };
 
-/* A text that does not come back: where, and some characters there before and after. */
+/* A text that does not round-trip: where, and some characters before and after. */
 struct corpus_stats_loss {
     uint64_t doc;
     size_t at;
@@ -39,8 +39,7 @@ struct corpus_stats {
     struct tok_ids ids;
     struct buf text;
     struct arena arena;
-    struct corpus_stats_group
-        *group; /* in the order in which they were met; the last may be "others" */
+    struct corpus_stats_group *group; /* in order of appearance; the last may be "others" */
     size_t ngroups, last;
     uint64_t docs;
     uint64_t *count;     /* of each id */
@@ -55,28 +54,28 @@ void corpus_stats_finish(struct corpus_stats *s);
 int corpus_stats_add(struct corpus_stats *s, const char *group, const char *text, size_t n,
                      struct err *e);
 
-/* Does a text come back from its ids? */
+/* Does a text round-trip? */
 int corpus_stats_returns(struct corpus_stats *s, const char *text, size_t n, bool *ret,
                          bool *ret_unknown, struct err *e);
 
-/* Characters of the texts that do not come back between two letters, the frequent ones first. */
+/* Characters of the texts that do not round-trip between two letters, most frequent first. */
 struct corpus_stats_char {
     uint32_t c;
     uint64_t count;
-    bool unknown; /* else it comes back as another, or not at all */
+    bool unknown; /* otherwise it comes back as another, or not at all */
 };
 int corpus_stats_lost_characters(struct corpus_stats *s, struct corpus_stats_char **ret,
                                  size_t *ret_n, struct err *e);
 
 /*
- * Tokens that their own text never gives. `hidden` says which ids text is not meant to become
- * (special, control, byte and unknown ones). The text of a token is tried alone, behind U+E000 and
- * behind letters; the parts of characters, which are no text, are listed apart.
+ * Tokens that their own text never produces. `hidden` marks ids that text is not meant to become
+ * (special, control, byte and unknown ones). The text of a token is tried alone, after U+E000 and
+ * after letters; parts of characters, which are not text, are listed separately.
  */
 struct corpus_stats_reach {
-    int32_t *id; /* those that are not reached */
+    int32_t *id; /* tokens that are not produced */
     size_t n, tried;
-    int32_t *part; /* parts of characters */
+    int32_t *part; /* parts of characters among them */
     size_t parts;
 };
 int corpus_stats_reach(struct corpus_stats *s, const bool *hidden, struct corpus_stats_reach *ret,

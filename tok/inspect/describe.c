@@ -69,7 +69,7 @@ void describe_normalizer(const struct pipe_spec *s, struct buf *b)
         buf_adds(b, "none");
 }
 
-/* Of the regexes that are known by a name, the name. */
+/* The name of a regex that has one. */
 static void describe_pattern(const struct regex *r, struct buf *b)
 {
     static const char *const name[SCAN_FAMILIES] = {

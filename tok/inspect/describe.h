@@ -2,7 +2,7 @@
 #ifndef TOK_INSPECT_DESCRIBE_H
 #define TOK_INSPECT_DESCRIBE_H
 
-/* What the steps of a pipeline do, in words: "lower case; NFC". */
+/* The steps of a pipeline in words: "lower case; NFC". */
 
 #include "base/core/buf.h"
 #include "tok/pipeline/pipeline.h"

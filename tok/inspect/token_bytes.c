@@ -28,14 +28,14 @@ static enum format_spelling find_kind(const struct tokenizer *t)
     enum format_spelling known = format_of_type(tok_info(t)->type, NULL)->spelling;
     if (known != SPELLING_ANY)
         return known;
-    /* which letters a byte-level vocabulary has at least: one of those for space and newline */
+    /* the byte letters of space and newline: a byte-level vocabulary has at least one of them */
     if (decodes_to(t, "\u0120", " ") || decodes_to(t, "\u010a", "\n"))
         return SPELLING_LETTERS;
     return tok_find(t, "[UNK]") >= 0 && tok_find(t, "\u2581") < 0 ? SPELLING_HASHES
                                                                   : SPELLING_MARKS;
 }
 
-/* False, and nothing is added, when the piece is not all letters for bytes. */
+/* False, with nothing added, if the piece is not all byte letters. */
 static bool put_letters(struct buf *b, const char *p, size_t n)
 {
     size_t before = b->len, k;

@@ -3,9 +3,9 @@
 #define TOK_INSPECT_TOKEN_BYTES_H
 
 /*
- * The bytes that each piece of a tokenizer stands for, whatever way its vocabulary spells them:
- * GPT-2's letters for bytes, SentencePiece's mark for a space and <0x41> for a byte, ## within a
- * word. A special token stands for its string, the unknown one for nothing.
+ * The bytes that each piece of a tokenizer stands for, however its vocabulary spells them: GPT-2's
+ * byte letters, SentencePiece's mark for a space and <0x41> for a byte, ## inside a word. A special
+ * token stands for its string, the unknown one for nothing.
  *
  * Immutable; the tokenizer is the caller's and outlives it.
  */

@@ -11,14 +11,14 @@
 #include "tok/unicode/unicode.h"
 
 /*
- * The normalizers of normalize.c once more, as changes of an aligned text: what each puts where is
- * that of tokenizers 0.23.3. Their texts are the same; tok_encode_offsets sees to it.
+ * The normalizers of normalize.c as changes of an aligned text, with the offsets of tokenizers
+ * 0.23.3. The resulting texts are the same; tok_encode_offsets checks that.
  */
 
 typedef bool char_keep(uint32_t c);
 typedef uint32_t char_map(uint32_t c);
 
-/* Characters that go count with the one before them, or with nothing at the beginning. */
+/* Removed characters belong to the one before them, or to nothing at the beginning. */
 static void filter(struct aligned *a, char_keep *keep)
 {
     struct changes to = {0};
@@ -76,7 +76,7 @@ static int by_class(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Those from `first` on in the order of their classes, equal ones as they stand. */
+/* Stable sort by class, from `first` on. */
 static void sort_marks(struct marks *m, size_t first)
 {
     size_t n = m->n - first;
@@ -96,7 +96,7 @@ static void sort_marks(struct marks *m, size_t first)
 
 static void decompose(enum uni_form f, const struct aligned *a, struct marks *to)
 {
-    size_t run = 0; /* where the marks behind the last starter begin */
+    size_t run = 0; /* start of the marks after the last starter */
     for (size_t i = 0, k; i < a->text.len; i += k) {
         uint32_t out[UNI_DECOMPOSED_MAX];
         size_t n = uni_decompose(f, utf8_at(a->text.data + i, &k), out);
@@ -113,7 +113,7 @@ static void decompose(enum uni_form f, const struct aligned *a, struct marks *to
     sort_marks(to, run);
 }
 
-/* A composite takes what its parts take, and the part behind. */
+/* A composite replaces its first part, and takes its second. */
 static void compose(struct marks *m)
 {
     size_t starter = SIZE_MAX, n = 0;
@@ -258,7 +258,7 @@ static void aligned_copy(struct aligned *to, const struct aligned *from, size_t 
         aligned_add(to, from->text.data + i, 1, from->at[i]);
 }
 
-/* What replaces a match stands where the last character of the match stood. */
+/* The replacement of a match is placed at the match's last character. */
 static int replace(const struct norm_step *s, struct pipe_work *w, struct aligned *a, struct err *e)
 {
     struct aligned to = {.base = a->base};
@@ -300,8 +300,8 @@ static size_t count_chars(const char *p, size_t n)
     return chars;
 }
 
-/* A rule's text for n bytes: if it is longer, its last characters are put behind; if it is shorter,
- * the last character so far takes the rest. */
+/* Applies a rule's text for n bytes: if it is longer, its last characters are inserted after; if it
+ * is shorter, the last character so far takes the rest. */
 static void apply_rule(struct changes *to, const char *with, const char *old, size_t n)
 {
     size_t length = strlen(with);

@@ -54,7 +54,7 @@ void aligned_add(struct aligned *a, const char *text, size_t n, struct place at)
     buf_add(&a->text, text, n);
 }
 
-/* Bytes of the run at p that is no UTF-8: it has at most three. */
+/* Bytes of the invalid sequence at p, three at most. */
 static size_t bad_run(const char *p, size_t n)
 {
     return utf8_before_mending(p, n < 8 ? n : 8, 3);
@@ -110,7 +110,7 @@ void changes_add(struct changes *c, uint32_t code, int32_t take)
     c->item[c->n++] = (struct change){code, take};
 }
 
-/* Behind `count` characters from text + at. */
+/* Position after `count` characters from text + at. */
 static size_t skip_chars(const struct aligned *a, size_t at, size_t count)
 {
     const char *p = a->text.data, *end = p + a->text.len;

@@ -3,15 +3,15 @@
 #define TOK_PIPELINE_ALIGNED_TEXT_H
 
 /*
- * A text that is changed and remembers where it comes from: for each of its bytes, which bytes of
- * the original it stands for. Changes are told as Hugging Face's tokenizers 0.23.3 tells them
- * (NormalizedString, rebuilt by asking it), since its offsets are what comes out: each character of
- * the new text either replaces the next one of the old, or is put behind what was taken so far, or
- * replaces the next and takes some more away. What it gets is the place of the character that
- * it replaces, or of the last one taken; so characters that change places do not take their
- * places with them, and what is removed belongs to nobody.
+ * A text that is changed and remembers, for each of its bytes, which bytes of the original it
+ * stands for. Changes are expressed as in Hugging Face's tokenizers 0.23.3 (NormalizedString, as
+ * observed from outside), since its offsets are the result: each character of the new text either
+ * replaces the next one of the old, or is inserted after what was consumed so far, or replaces the
+ * next and removes some more. It gets the place of the character that it replaces, or of the last
+ * one consumed; so characters that change places do not take their places with them, and removed
+ * ones belong to nothing.
  *
- * Belongs to one thread. A zeroed struct is empty. Texts are UTF-8.
+ * For one thread. A zeroed struct is empty. Texts are UTF-8.
  */
 
 #include <stdbool.h>
@@ -26,34 +26,34 @@ struct place {
 };
 
 struct aligned {
-    struct buf text;  /* 64 readable bytes behind it */
-    struct place *at; /* of each byte; those of a character have the same */
+    struct buf text;  /* 64 bytes after it are readable */
+    struct place *at; /* by byte; equal for the bytes of a character */
     size_t cap;
-    uint32_t base; /* where the part of the original begins that this text is */
+    uint32_t base; /* where this part of the original begins */
 };
 
 void aligned_finish(struct aligned *a);
 
-/* `a` becomes n bytes, the original; each has the place of its character, or with `bytes` its own.
- * A maximal run of bytes that are no UTF-8 is the character U+FFFD. */
+/* `a` becomes n bytes of an original; each byte has the place of its character, or with `bytes` its
+ * own. A maximal invalid sequence is the character U+FFFD. */
 void aligned_set(struct aligned *a, const char *text, size_t n, bool bytes);
 
 /* `a` becomes from[begin .. end). */
 void aligned_slice(struct aligned *a, const struct aligned *from, size_t begin, size_t end);
 
-/* Appends n bytes, all with the place given. */
+/* Appends n bytes, all with the given place. */
 void aligned_add(struct aligned *a, const char *text, size_t n, struct place at);
 
-/* How many bytes at the beginning stand for the beginning of the original. */
+/* How many leading bytes stand for the beginning of the original. */
 size_t aligned_zero(const struct aligned *a);
 
-/* 64 readable bytes behind the text. */
+/* Makes 64 bytes after the text readable. */
 void aligned_close(struct aligned *a);
 
-/* What is put behind the byte at - 1. */
+/* The place of an insertion after byte at - 1. */
 struct place aligned_behind(const struct aligned *a, size_t at);
 
-/* take: 0 replaces the next character, -k takes k more away, above 0 takes none. */
+/* take: 0 replaces the next character, -k removes k more, above 0 is an insertion. */
 struct change {
     uint32_t c;
     int32_t take;
@@ -62,7 +62,7 @@ struct change {
 struct changes {
     struct change *item;
     size_t n, cap;
-    size_t skip; /* characters at the beginning that go */
+    size_t skip; /* leading characters that are removed */
 };
 
 void changes_finish(struct changes *c);

@@ -48,7 +48,7 @@ struct sides sides_look(const struct pipe_spec *s, struct pipe_work *w, uint32_t
         if (pipe_norm_step(s, i, w, EDGE_CUT | EDGE_STRIPPED, text, &ignored) || !text->len)
             return (struct sides){SIDE_KNOWN, SIDE_KNOWN};
     }
-    behind &= before; /* else what stands before it may have changed its last character */
+    behind &= before; /* otherwise what precedes it may have changed its last character */
     uint32_t flags = SIDE_KNOWN;
     if (whole && has_all(s, text->data, text->len))
         flags |= SIDE_WHOLE;

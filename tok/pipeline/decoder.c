@@ -10,22 +10,24 @@
 #include "tok/text/byte_alphabet.h"
 
 /*
- * From ids to text: the strings of the ids go through the decoder's steps as a list, and what is
- * left is joined; without a decoder, with spaces between.
+ * From ids to text: the strings of the ids go through the decoder's steps as a list, and the result
+ * is concatenated; without a decoder, with spaces between.
  *
- * Most decoders change each string by itself, but for the first or the last, and join bytes in the
- * end. What they make of each id is then worked out once, when a text is first decoded.
+ * Most decoders change each string by itself, except the first or the last, and concatenate bytes
+ * at the end. The result for each id is then precomputed when a text is first decoded.
  */
 
 struct table {
-    bool works;     /* false: lists have to be made */
-    bool bytes;     /* DEC_BYTE_LEVEL is all there is */
-    bool first;     /* the first string is another than it would be elsewhere, */
-    bool last;      /* or the last one */
-    bool fall_back; /* bytes are joined: ID_BYTES_RUN; ids that there are not are in no run's way */
-    size_t nalone;  /* steps that take each string by itself: the first so many */
-    struct string_ref what, by; /* all they do is to put the one for the other; what.n: 0 if not */
-    size_t strip;               /* the step that strips the whole text, 0 if none */
+    bool works; /* false: lists are needed */
+    bool bytes; /* DEC_BYTE_LEVEL is the only step */
+    bool first; /* the first string differs from the same one elsewhere, */
+    bool last;  /* or the last one */
+    bool
+        fall_back; /* bytes are joined: ID_BYTES_RUN; ids outside the vocabulary do not end a run */
+    size_t nalone; /* number of leading steps that take each string by itself */
+    struct string_ref what,
+        by;       /* their only effect is to replace `what` by `by`; what.n: 0 if not */
+    size_t strip; /* index of the step that strips the whole text, 0 if none */
     struct id_bytes_table of;
 };
 
@@ -41,7 +43,7 @@ static bool is_alone(enum dec_kind kind)
            kind == DEC_WORDPIECE;
 }
 
-/* A step that puts one string for another, as most do. */
+/* A step that replaces one string by another, as most do. */
 static void plan_replacing(const struct pipe_spec *s, struct table *t)
 {
     const struct dec_step *d = s->dec;
@@ -55,8 +57,8 @@ static void plan_replacing(const struct pipe_spec *s, struct table *t)
     t->what.n = t->what.p && t->by.n <= t->what.n ? t->what.n : 0;
 }
 
-/* Which of the decoders it is that need no lists: steps for each string, then DEC_BYTE_FALLBACK,
- * then DEC_FUSE with DEC_STRIP behind it, each of them or not. */
+/* Recognises decoders that need no lists: steps for each string, then DEC_BYTE_FALLBACK, then
+ * DEC_FUSE followed by DEC_STRIP, each optional. */
 static void plan(const struct pipe_spec *s, struct table *t)
 {
     size_t i = 0;
@@ -78,7 +80,7 @@ static void plan(const struct pipe_spec *s, struct table *t)
     plan_replacing(s, t);
 }
 
-/* What an id is after the steps that take it by itself; it lies in the list of `w`. */
+/* An id's string after the steps that take it by itself; it is in the list of `w`. */
 static int alone(const struct pipe *p, struct pipe_work *w, const struct table *t, int32_t id,
                  bool first, bool last, struct string_ref *ret, struct err *e)
 {
@@ -102,7 +104,7 @@ static int alone(const struct pipe *p, struct pipe_work *w, const struct table *
     return code;
 }
 
-/* A piece of letters, which most are; false: it is none, or a longer one. */
+/* An entry in the byte alphabet, as most are; false: it is not, or too long. */
 static bool set_letters(const struct pipe *p, struct table *t, int32_t id)
 {
     enum { LONGEST = 64 };
@@ -117,7 +119,7 @@ static bool set_letters(const struct pipe *p, struct table *t, int32_t id)
     return n;
 }
 
-/* `to` has room for n; returns the bytes that were written. */
+/* `to` must hold n bytes; returns the bytes written. */
 static size_t replaced(const struct table *t, const char *p, size_t n, char *to)
 {
     const char *end = p + n;
@@ -148,7 +150,7 @@ static int decoder_spell(const struct pipe *p, struct pipe_work *w, const struct
     return 0;
 }
 
-/* What an id is decoded to where it stands neither first nor last. */
+/* What an id decodes to where it is neither first nor last. */
 static int set_entry(const struct pipe *p, struct pipe_work *w, struct table *t, int32_t id,
                      struct err *e)
 {
@@ -187,7 +189,7 @@ static void drop_table(struct table *t)
     free(t);
 }
 
-/* Of threads that decode their first texts at once, one has its table kept. */
+/* Of threads that get here at once, one keeps its table. */
 static const struct table *get_table(const struct pipe *p, struct pipe_work *w)
 {
     struct decoder *d = p->decoder;
@@ -214,16 +216,16 @@ void decoder_close(struct pipe *p)
     free(p->decoder);
 }
 
-/* A text under way. */
+/* A text in progress. */
 struct joining {
     const struct pipe *p;
     struct pipe_work *w;
     const struct table *t;
-    struct buf *text, *run; /* run: bytes that wait for more of them */
+    struct buf *text, *run; /* run: bytes of an incomplete character */
     unsigned seen;
 };
 
-/* A run of byte tokens is text if it is UTF-8, else one U+FFFD for each. */
+/* A run of byte tokens is text if it is UTF-8, else one U+FFFD for each token. */
 static void end_joined(struct joining *j)
 {
     size_t n = j->run->len;
@@ -235,7 +237,7 @@ static void end_joined(struct joining *j)
     buf_reset(j->run);
 }
 
-/* One id; of byte tokens the bytes wait. */
+/* Appends one id; bytes of byte tokens are held in the run. */
 static void join_one(struct joining *j, int32_t id)
 {
     size_t n;
@@ -276,7 +278,7 @@ static int join_end(struct joining *j, int32_t id, bool first, bool last, struct
     return code;
 }
 
-/* What stands in front of the text goes, at most s->start times. */
+/* Strips the beginning of the text, at most s->start times. */
 static void strip_start(const struct dec_step *s, struct buf *text, size_t from)
 {
     size_t k = 0, n = text->len - from, one = s->content.n;
@@ -329,7 +331,8 @@ static int join_ids(struct joining *j, const int32_t *id, size_t n, struct err *
     return code;
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- all tokens --------------------------------------------------------------------------------
+ */
 
 int decoder_run(const struct pipe *p, struct pipe_work *w, const int32_t *id, size_t n,
                 struct buf *text, struct err *e)

@@ -11,7 +11,7 @@
 
 /* ---- bytes of a byte-level vocabulary ------------------------------------------------------- */
 
-/* A string's letters as bytes, or as it stands if one of its characters is no letter. */
+/* A string in the byte alphabet as bytes, or unchanged if it has any other character. */
 void decoder_put_bytes(struct buf *out, const char *p, size_t n)
 {
     char *dst = buf_reserve(out, n + LETTERS_ROOM);
@@ -21,7 +21,7 @@ void decoder_put_bytes(struct buf *out, const char *p, size_t n)
     out->len += k ? k : n;
 }
 
-/* What the decoder hears of an id: of an added token, its normalized string. */
+/* The string of an id in the decoder's input: of an added token, its normalized string. */
 struct string_ref decoder_spelling(const struct pipe *p, struct pipe_work *w, int32_t id)
 {
     int32_t at = p->token_of[id];
@@ -35,7 +35,7 @@ struct string_ref decoder_spelling(const struct pipe *p, struct pipe_work *w, in
     return (struct string_ref){t->text, t->length};
 }
 
-/* Mends what was appended to `out` from `from` on. */
+/* Replaces invalid UTF-8 in what was appended to `out` from `from` on. */
 void decoder_mend(struct pipe_work *w, struct buf *out, size_t from)
 {
     if (out->len == from)
@@ -84,7 +84,8 @@ static bool decoder_steps_equal(const char *p, size_t n, struct string_ref t)
     return n == t.n && !memcmp(p, t.p, n);
 }
 
-/* Appends text with each `what` replaced; nothing is found before each character and at the end. */
+/* Appends text with each `what` replaced; an empty one matches before each character and at the
+ * end. */
 static void put_replaced(struct buf *out, struct string_ref text, struct string_ref what,
                          struct string_ref by)
 {
@@ -117,7 +118,7 @@ static bool may_clean(const char *p, size_t n)
     return false;
 }
 
-/* English punctuation drawn to the word before it, one rule after the other. */
+/* Attaches English punctuation to the word before it, one rule after the other. */
 static void clean_up(struct buf *b, size_t from)
 {
     static const char *const rule[][2] = {{" .", "."},     {" ?", "?"},           {" !", "!"},
@@ -148,7 +149,7 @@ static int hex_digit(char c)
                                                 : -1;
 }
 
-/* Of "<0x41>" 0x41, else -1. One sign before a digit is taken, as by Rust's from_str_radix. */
+/* "<0x41>" -> 0x41, else -1. A '+' before the digits is accepted, as by Rust's from_str_radix. */
 int decoder_byte(struct string_ref t)
 {
     if (t.n != 6 || memcmp(t.p, "<0x", 3) || t.p[5] != '>')
@@ -157,7 +158,7 @@ int decoder_byte(struct string_ref t)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-/* A run of byte tokens is text if it is UTF-8, else one U+FFFD for each. */
+/* A run of byte tokens is text if it is UTF-8, else one U+FFFD for each token. */
 static void end_run(struct pipe_work *w, const char *byte, size_t n)
 {
     if (!n)
@@ -251,7 +252,7 @@ static void wordpiece_string(struct pipe_work *w, const struct dec_step *s, stru
         clean_up(&w->list2, from);
 }
 
-/* Of equal strings side by side one, without the pad; none if nothing is left. */
+/* Collapses equal adjacent strings, and removes the pad; drops a string that becomes empty. */
 static void ctc_string(struct pipe_work *w, const struct dec_step *s, size_t i)
 {
     struct string_ref t = decoder_string(w, i), space = {" ", 1}, nothing = {"", 0};
@@ -314,7 +315,8 @@ static int run_step(struct pipe_work *w, const struct dec_step *s, struct err *e
     return code;
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- all steps ---------------------------------------------------------------------------------
+ */
 
 int decoder_lists(const struct pipe *p, struct pipe_work *w, const int32_t *id, size_t n,
                   struct buf *text, struct err *e)

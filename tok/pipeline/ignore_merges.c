@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Under ignore_merges a piece that is a token is taken as it is, though merging need not get there.
- * Nearly always it does, for all tokens but some hundreds. So pieces are merged, and cut, like
- * those of any other vocabulary, and only these tokens are looked up before.
+ * Under ignore_merges a pre-token that is itself a token becomes that id, even if merging does not
+ * produce it. For all tokens but some hundreds it does. So pre-tokens are merged and split like
+ * those of any other vocabulary, and only these few tokens are looked up first.
  */
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 struct reach {
     const struct pipe *p;
-    uint8_t *missed; /* by id: merging does not get there */
+    uint8_t *missed; /* by id: merging does not produce it */
     size_t nmissed;
     uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES], id[BPE_LANES];
     size_t count;

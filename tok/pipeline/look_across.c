@@ -6,10 +6,9 @@
 #include "tok/pipeline/precompiled.h"
 #include "tok/unicode/unicode.h"
 
-/* How far the steps of a tokenizer look: whether text may be cut between two characters before a
- * step does anything to it. */
+/* How far the steps of a tokenizer look: whether raw text may be split between two characters. */
 
-/* Runs of one kind of character that become one: " {2,}" and its like. */
+/* Runs of one kind of character that become one: " {2,}" and similar. */
 struct runs {
     bool found;
     bool space; /* any white space, else U+0020 */
@@ -35,7 +34,7 @@ static bool in_runs(struct runs r, uint32_t c)
     return r.found && (r.space ? uni_space(c) : c == ' ');
 }
 
-/* Whether a run is seen to begin as its first character does when this stands alone. */
+/* Whether a run begins as its first character alone does. */
 static bool begins_alike(const struct pipe_spec *s, size_t i, struct runs r, uint32_t c)
 {
     struct string_ref to = s->norm[i].content;
@@ -50,7 +49,7 @@ static bool begins_alike(const struct pipe_spec *s, size_t i, struct runs r, uin
     return utf8_at(to.p, &k) == utf8_at(s->pre[0].content.p, &k);
 }
 
-/* Whether Precompiled makes the same of CR LF as of one of these alone. */
+/* Whether Precompiled maps CR LF to the same as one of these alone. */
 static bool ends_line_alike(const struct norm_step *s, char c)
 {
     struct buf one = {0}, two = {0};
@@ -124,7 +123,7 @@ bool across_grasps(const struct pipe_spec *spec, size_t i, uint32_t c)
     return spec->norm[i].kind == NORM_PRECOMPILED && uni_cluster(c) == CLUSTER_PREPEND;
 }
 
-/* Whether the step may leave nothing of a character. */
+/* Whether the step may remove a character. */
 static bool may_drop(const struct norm_step *s)
 {
     return s->kind == NORM_NMT || s->kind == NORM_BERT || s->kind == NORM_STRIP_ACCENTS ||
@@ -163,7 +162,7 @@ static enum across by_behavior(enum pre_behavior b, bool left, bool right)
     return parted ? ACROSS_PARTED : ACROSS_BESIDE;
 }
 
-/* Spaces become the mark: *a and *b are what the next step sees. */
+/* Spaces become the mark: *a and *b are updated to what the next step sees. */
 static enum across at_mark(const struct pre_step *s, bool first, uint32_t *a, uint32_t *b)
 {
     size_t k;

@@ -9,7 +9,7 @@
 #include "tok/bpe/ranks_to_merges.h"
 #include "tok/pipeline/pipeline_internal.h"
 
-/* The models: from the bytes of one piece to ids. */
+/* The models: from the bytes of one pre-token to ids. */
 
 enum { AFFIX_MAX = 64 };
 
@@ -40,7 +40,7 @@ struct symbols {
     const struct pipe *p;
     uint32_t *sym;
     size_t n;
-    bool unknown; /* one is waiting: those behind it may join it */
+    bool unknown; /* one is pending: those after it may fuse with it */
 };
 
 static bool fall_back(struct symbols *s, const char *text, size_t n)
@@ -53,8 +53,8 @@ static bool fall_back(struct symbols *s, const char *text, size_t n)
     return true;
 }
 
-/* One character with what the model puts round it. A waiting unknown stays behind the bytes that
- * a character falls back to: so does the reference. */
+/* One character with its prefix or suffix. A pending unknown is emitted after the bytes that a
+ * character falls back to, as in the reference. */
 static int model_put_char(struct symbols *s, int32_t id, const char *text, size_t n, struct err *e)
 {
     if (id >= 0) {
@@ -76,7 +76,7 @@ static int model_put_char(struct symbols *s, int32_t id, const char *text, size_
     return 0;
 }
 
-/* Characters with nothing round them. */
+/* Characters without prefix or suffix. */
 static int put_bare_chars(struct symbols *s, const char *text, size_t n, struct err *e)
 {
     const int32_t *known = s->p->char_id;
@@ -123,7 +123,9 @@ static int put_chars(struct symbols *s, const char *text, size_t n, struct err *
     return code;
 }
 
-/* A character gives at most its bytes, or those of its letter, and of what stands round it. */
+/*
+ * At most a symbol for each byte of a character or of its byte letter, prefix and suffix included.
+ */
 static size_t symbols_room(const struct pipe *p, size_t n)
 {
     if (p->all_bytes)
@@ -143,7 +145,7 @@ static int put_symbols(struct symbols *s, const char *text, size_t n, struct err
     return 0;
 }
 
-/* Appends a piece's letters as the bytes that they stand for; false if it has other characters. */
+/* Appends the bytes that an entry spells in the byte alphabet; false if it has other characters. */
 bool pipe_piece_bytes(struct buf *b, const char *p, size_t n)
 {
     size_t k = letters_bytes(p, n, buf_reserve(b, n + LETTERS_ROOM));
@@ -151,7 +153,7 @@ bool pipe_piece_bytes(struct buf *b, const char *p, size_t n)
     return k > 0;
 }
 
-/* ignore_merges: the id of a piece that is a token which merging may not get to, or -1. */
+/* ignore_merges: the id of a pre-token that is a token which merging may not produce, or -1. */
 static int32_t as_it_is(const struct pipe *p, const char *text, size_t n)
 {
     if (!p->spec.ignore_merges || p->dropout > 0)
@@ -185,10 +187,10 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
     return 0;
 }
 
-/* The first and the last bytes of a piece: as many as a place beside it depends on. */
+/* The first and the last bytes of an entry: those that decide a position next to it. */
 struct edge {
     char first[3], last[3];
-    uint8_t n; /* of either; 0: not known */
+    uint8_t n; /* of either; 0: unknown */
 };
 
 static struct edge edge_of(const char *p, size_t n)
@@ -199,7 +201,7 @@ static struct edge edge_of(const char *p, size_t n)
     return x;
 }
 
-/* Of two pieces one behind the other. */
+/* Of two entries concatenated. */
 static struct edge edge_both(struct edge l, struct edge r)
 {
     char first[6], last[6];
@@ -221,8 +223,8 @@ static void know_edge(const struct pipe *p, struct edge *edge, uint32_t id, stru
 }
 
 /*
- * The same of bytes that merging joins: each token but the letters is two others, so the places
- * where two meet are enough.
+ * The same for merged bytes: each token but the single bytes is made of two others, so the
+ * positions where two meet are sufficient.
  */
 static void open_pair_cuts(struct pipe *p, const uint8_t *missed)
 {
@@ -249,7 +251,7 @@ static void open_pair_cuts(struct pipe *p, const uint8_t *missed)
     free(edge);
 }
 
-/* Where no token of bytes, or of characters, reaches across. */
+/* Positions that no token spans, by bytes or by characters. */
 void pipe_open_cuts(struct pipe *p, const uint8_t *missed)
 {
     const struct pipe_spec *s = &p->spec;
@@ -286,7 +288,7 @@ void pipe_open_whole(struct pipe *p, const uint8_t *some)
     }
     string_map_init(&p->whole, count);
     count = 0;
-    buf_reserve(&p->whole_text, room + LETTERS_ROOM); /* one block: the map points into it */
+    buf_reserve(&p->whole_text, room + LETTERS_ROOM); /* one allocation: the map points into it */
     const char *text = p->whole_text.data;
     for (size_t id = 0; id < s->vocab.npieces; id++) {
         size_t from = p->whole_text.len;
@@ -321,8 +323,8 @@ static void open_letters(struct pipe *p)
         pipe_open_cuts(p, NULL);
 }
 
-/* Each symbol is the characters under it: nothing is put round them, and neither the tokens of
- * bytes nor the unknown one are merged. */
+/* Each symbol is the concatenation of its characters: there is no prefix or suffix, and neither
+ * byte tokens nor the unknown one are merged. */
 static bool plain_merges(const struct pipe *p)
 {
     const struct pipe_spec *s = &p->spec;
@@ -408,7 +410,8 @@ void pipe_open_trie(struct pipe *p)
     free(key);
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- the model ---------------------------------------------------------------------------------
+ */
 
 static int word_encode(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
                        struct err *e)
@@ -438,8 +441,8 @@ int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *tex
     BUG("model %d", (int)p->spec.model);
 }
 
-/* Up to BPE_LANES words that are not long, from the first on, as symbols; how many, up to one that
- * is taken as it is, or wrong. */
+/* The symbols of up to BPE_LANES short words, from the first on; stops at one that is a token as it
+ * is, or an error. Returns their number. */
 static size_t list_short(const struct pipe *p, const struct word_list *list, size_t first,
                          uint32_t sym[][BPE_LANES], uint32_t *n)
 {
@@ -467,10 +470,10 @@ static size_t list_short(const struct pipe *p, const struct word_list *list, siz
     return count;
 }
 
-/* Few symbols are left of most words: so many are copied whether they are or not. */
+/* Most words have few symbols left: this many are always copied. */
 enum { MOSTLY = 4 };
 
-/* Words merged side by side, from the first on; how many there were. */
+/* Merges words side by side, from the first on; returns their number. */
 static size_t merge_short(const struct pipe *p, struct word_list *list, size_t first,
                           struct tok_ids *ids)
 {

@@ -8,7 +8,7 @@
 #include "tok/pipeline/offsets.h"
 #include "tok/unicode/unicode.h"
 
-/* The models of model.c once more: which bytes of a piece each id stands for. */
+/* The models of model.c again, with the bytes of the pre-token that each id stands for. */
 
 void span_spaces(struct tok_span *s, const char *text, size_t n)
 {
@@ -42,13 +42,13 @@ static void model_offsets_put_id(struct tok_ids *ids, int32_t id)
 
 /* ---- BPE ------------------------------------------------------------------------------------- */
 
-/* What a piece begins as, and the bytes that each symbol stands for: of letters, if these are not
- * written out (p->letters), as in the reference, which does write them. */
+/* The initial symbols of a pre-token, and the bytes that each stands for: letters, if the byte
+ * alphabet is not written out (p->letters), as the reference does write it. */
 struct symbols {
     const struct pipe *p;
     uint32_t *sym, *bytes;
     size_t n, cap;
-    size_t unknown; /* bytes of one that waits: those behind it may join it */
+    size_t unknown; /* bytes of a pending unknown: those after it may fuse with it */
 };
 
 static void add_symbol(struct symbols *s, uint32_t sym, size_t bytes)
@@ -79,7 +79,7 @@ static bool fall_back(struct symbols *s, const char *text, size_t n)
     return true;
 }
 
-/* A character of k bytes, with what the model puts round it n. As put_char of model.c. */
+/* A character of k bytes, as n bytes with prefix or suffix. Like put_char of model.c. */
 static int add_char(struct symbols *s, const char *text, size_t n, size_t k, struct err *e)
 {
     const struct pipe_spec *spec = &s->p->spec;
@@ -128,8 +128,8 @@ static int add_chars(struct symbols *s, const char *text, size_t n, struct err *
 }
 
 /*
- * A token's string is those of its symbols one behind the other, without the prefix of all but the
- * first: so their lengths tell how many there are.
+ * A token's string is the concatenation of those of its symbols, without the prefix on all but the
+ * first, so the lengths determine how many there are.
  */
 static void put_merged(const struct symbols *s, const uint32_t *left, size_t n, struct tok_ids *ids,
                        struct tok_spans *spans)
@@ -149,11 +149,11 @@ static void put_merged(const struct symbols *s, const uint32_t *left, size_t n, 
     }
 }
 
-/* From bytes of letters to those that the letters stand for. */
+/* Maps spans over byte letters to spans over the bytes. */
 static void from_letters(const char *text, size_t n, struct tok_span *s, size_t nspans)
 {
     char letter[4];
-    size_t at = 0, k = 0, size = 0; /* the byte k has the letter at .. at + size */
+    size_t at = 0, k = 0, size = 0; /* byte k has its letter at .. at + size */
     for (size_t i = 0; i < nspans; i++) {
         size_t begin = n, end = n;
         for (; k < n; k++, at += size) {
@@ -170,7 +170,7 @@ static void from_letters(const char *text, size_t n, struct tok_span *s, size_t 
     }
 }
 
-/* Those that reach beyond the piece are lost: the model counted what it put round characters. */
+/* Spans beyond the pre-token are lost: the model counted prefixes and suffixes. */
 static void place_symbols(const struct pipe *p, const char *text, size_t n, struct tok_span *s,
                           size_t nspans)
 {
@@ -224,7 +224,7 @@ static int word_spans(const struct pipe *p, struct pipe_work *w, const char *tex
     for (size_t i = first; i < ids->n && !code; i++) {
         const struct string_ref *piece = &p->spec.vocab.piece[ids->id[i]];
         size_t end = at + piece->n - (i > first ? p->spec.prefix.n : 0);
-        if (ids->n == first + 1) /* perhaps the unknown one, which is all of it */
+        if (ids->n == first + 1) /* perhaps the unknown token, which spans all of it */
             end = n;
         put_span(p, spans, at, end, piece->p, piece->n);
         at = end;

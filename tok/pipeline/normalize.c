@@ -22,7 +22,9 @@ bool norm_is_chinese(uint32_t c)
            (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
-/* Controls, formats and private characters of Unicode 8, white space excepted: these go. */
+/*
+ * Controls, formats and private-use characters of Unicode 8, except white space: these are removed.
+ */
 bool norm_is_dirt(uint32_t c)
 {
     if (c == '\t' || c == '\n' || c == '\r')
@@ -102,7 +104,7 @@ static int replace(const struct norm_step *s, struct pipe_work *w, const char *t
         int code = regex_next(s->pattern, w->regex, text, n, &at, &found, e);
         if (code)
             return code;
-        if (!found || out->len > TEXT_MAX) /* which is refused: no need to fill the memory */
+        if (!found || out->len > TEXT_MAX) /* an error anyway: no need to fill the memory */
             break;
         buf_add(out, text + done, at.start - done);
         buf_add(out, s->content.p, s->content.n);
@@ -129,7 +131,7 @@ static void turn(struct buf *a, struct buf *b)
     buf_reset(b);
 }
 
-/* Four steps in one, each of them optional; `t` is a second buffer. */
+/* Four optional steps in one; `t` is a second buffer. */
 static void bert(const struct norm_step *s, const char *text, size_t n, struct buf *out,
                  struct buf *t)
 {
@@ -206,7 +208,7 @@ int pipe_norm_step(const struct pipe_spec *s, size_t i, struct pipe_work *w, uns
     if ((t->kind == NORM_STRIP && edge & EDGE_STRIPPED) ||
         (t->kind == NORM_PREPEND && edge & EDGE_CUT))
         return 0;
-    struct buf *from = &w->swap; /* what the step before gave */
+    struct buf *from = &w->swap; /* output of the previous step */
     turn(from, text);
     memset(buf_reserve(from, TEXT_SLACK), 0, TEXT_SLACK);
     int code = run_step(t, w, from->data, from->len, text, e);

@@ -8,20 +8,21 @@
 #include "tok/text/byte_alphabet.h"
 #include "tok/unicode/unicode.h"
 
-/* A text through all steps, with its places. */
+/* A text through all steps, with offsets. */
 
 struct run {
     const struct pipe *p;
     struct pipe_work *w;
     struct tok_ids *ids;
     struct tok_spans *spans;
-    struct tok_spans piece;   /* of the piece at hand, within it */
-    struct tok_unknown *said; /* what unknown ids stand for; NULL: nobody asks */
+    struct tok_spans piece;   /* spans within the current pre-token */
+    struct tok_unknown *said; /* collects the text of unknown ids; NULL: not wanted */
 };
 
 typedef int part_encode(struct run *r, struct aligned *a, struct err *e);
 
-/* ---- tokens in the text ---------------------------------------------------------------------- */
+/* ---- added tokens ------------------------------------------------------------------------------
+ */
 
 static void put_token(struct run *r, const struct aligned *a, const struct added_at *at)
 {
@@ -78,7 +79,7 @@ static void add_letters(struct aligned *to, const char *text, const struct place
     }
 }
 
-/* A space before each piece that lacks it, then perhaps letters. */
+/* Adds a space to each pre-token that lacks it, then perhaps converts to byte letters. */
 static void follow_level(const struct pre_step *s, bool letters, const struct aligned *a,
                          const struct pretoken *piece, size_t n, struct aligned *to)
 {
@@ -99,7 +100,7 @@ static void follow_level(const struct pre_step *s, bool letters, const struct al
     }
 }
 
-/* Marks for spaces; `now` is the text that came of it, which says where one was put before. */
+/* Replaces spaces by marks; `now` is the resulting text, which shows where one was prepended. */
 static void follow_marks(const struct pre_step *s, const struct buf *now, const struct aligned *a,
                          const struct pretoken *piece, size_t n, struct aligned *to)
 {
@@ -119,7 +120,7 @@ static void follow_marks(const struct pre_step *s, const struct buf *now, const 
     }
 }
 
-/* One step; `a` is the text of all pieces, w->text, before and after. */
+/* One step; `a` is the text of all pre-tokens, w->text, before and after. */
 static int pre_step(struct run *r, size_t i, struct aligned *a, struct err *e)
 {
     const struct pre_step *s = &r->p->spec.pre[i];
@@ -147,9 +148,10 @@ static int pre_step(struct run *r, size_t i, struct aligned *a, struct err *e)
     return code;
 }
 
-/* ---- pieces ---------------------------------------------------------------------------------- */
+/* ---- pre-tokens --------------------------------------------------------------------------------
+ */
 
-/* Places of the piece's ids; a lost one stays what the model counted. */
+/* Maps the spans of a pre-token's ids to the text; a lost one stays what the model counted. */
 static void place_spans(struct run *r, const struct aligned *a, const struct pretoken *piece)
 {
     for (size_t i = 0; i < r->piece.n; i++) {
@@ -199,7 +201,7 @@ size_t pipe_zero(const struct pipe_spec *s, struct pipe_work *w, const char *tex
         asked |= s->pre[i].kind == PRE_METASPACE && s->pre[i].scheme == META_FIRST;
     if (!asked || !(edge & EDGE_ZERO))
         return 0;
-    struct pipe_spec left = *s; /* a part's spaces are stripped, and not once more */
+    struct pipe_spec left = *s; /* spaces are stripped already */
     while (edge & EDGE_STRIPPED && left.nnorm && left.norm->kind == NORM_STRIP)
         left.norm++, left.nnorm--;
     struct aligned a = {0};
@@ -222,7 +224,7 @@ static int encode_whole(struct run *r, const char *text, size_t n, struct err *e
     if (n > TEXT_MAX / 3) /* each byte may become U+FFFD */
         return err_set(e, ERR_RESOURCE, "a text of %zu bytes, too long for its places", n);
     if (r->p->random)
-        r->w->draws.n = 0; /* the key is that of the text, which was encoded before */
+        r->w->draws.n = 0; /* the key was set when the text was encoded before */
     aligned_set(&a, text, n, r->p->spec.own_bytes);
     int code = encode_between(r, r->p->raw, &a, encode_raw, e);
     aligned_finish(&a);

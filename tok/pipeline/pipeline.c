@@ -13,8 +13,8 @@
 #include "tok/unicode/unicode.h"
 
 enum {
-    CHUNK = 32 << 10,     /* bytes that are scanned at once: their starts stay in the cache */
-    CACHED_WORD_MAX = 256 /* longer pieces seldom come again */
+    CHUNK = 32 << 10,     /* bytes scanned at a time: their starts stay in the cache */
+    CACHED_WORD_MAX = 256 /* longer pre-tokens seldom recur */
 };
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -29,10 +29,10 @@ struct string_ref pipe_piece(const struct pipe *p, int64_t id)
 }
 
 /*
- * A token that the vocabulary has keeps its id there; the others, unless their reader gave them
- * one, get those that follow on from the number of pieces, in order, as from tokenizer.json, whose
- * own numbers say nothing. A later token of the same content or id takes the place of an earlier
- * one.
+ * A token that is in the vocabulary keeps its id there; the others, unless their reader set an id,
+ * are numbered in order from the number of pieces on, as by Hugging Face's tokenizers, which
+ * ignores the ids in a tokenizer.json. A later token with the same content or id replaces an
+ * earlier one.
  */
 static int number_tokens(struct pipe *p, struct err *e)
 {
@@ -76,7 +76,7 @@ static int number_tokens(struct pipe *p, struct err *e)
     return 0;
 }
 
-/* The automata, one for each kind of text. */
+/* One automaton for raw and one for normalized text. */
 static int open_added(struct pipe *p, struct pipe_work *w, bool normalized, struct added **ret,
                       struct err *e)
 {
@@ -105,8 +105,8 @@ static int open_added(struct pipe *p, struct pipe_work *w, bool normalized, stru
     return code;
 }
 
-/* The reference looks for what the decoder would hear among the special tokens' own strings, so
- * that those which normalizing changes stay. */
+/* The reference looks up the decoder's input among the special tokens' own strings, so those that
+ * normalization changes are not skipped. */
 static void mark_skipped(struct pipe *p, struct pipe_work *w)
 {
     struct pipe_spec *s = &p->spec;
@@ -122,7 +122,7 @@ static void mark_skipped(struct pipe *p, struct pipe_work *w)
     string_map_finish(&special);
 }
 
-/* A split that gives what its family gives: all of the text is matched, and all of it stays. */
+/* A split equivalent to its family: it matches all of the text, and keeps all of it. */
 static bool isolates(const struct pre_step *s)
 {
     return s->kind == PRE_SPLIT &&
@@ -228,7 +228,7 @@ static int compile(struct pipe *p, struct err *e)
 
 /* ---- text to ids --------------------------------------------------------------------------- */
 
-/* Pieces are where the scanner says, and nothing is written. */
+/* Pre-tokens at the scanner's positions; the text is not copied. */
 static int encode_family(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                          struct tok_ids *ids, struct err *e)
 {
@@ -284,7 +284,7 @@ struct part_args {
                   unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
 };
 
-/* Tokens of `added` become ids, what is between them goes to `encode`. */
+/* Matches of `added` become ids; the text between them goes to `encode`. */
 static int encode_between(const struct pipe *p, struct pipe_work *w, struct part_args args,
                           const char *text, size_t n, unsigned edge, struct tok_ids *ids,
                           struct tok_tally *tally, struct err *e)
@@ -325,7 +325,7 @@ static void put_space_before(struct pipe_work *w, const char **text, size_t *n)
     *n += 1;
 }
 
-/* Normalized text without tokens in it. */
+/* Encodes normalized text without added tokens. */
 static int encode_plain(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                         unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
@@ -343,7 +343,7 @@ static int encode_plain(const struct pipe *p, struct pipe_work *w, const char *t
     return code ? code : encode_pieces(p, w, edge & EDGE_STRIPPED, ids, e);
 }
 
-/* True when normalizing changes nothing, which is quick to see for normal forms. */
+/* True if normalization changes nothing, by a quick test for normal forms. */
 static bool is_normal(const struct pipe_spec *s, const char *text, size_t n)
 {
     static const enum uni_form form[] = {UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD};
@@ -420,8 +420,8 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
 }
 
 /*
- * Texts of a family of scanners can be cut where a piece begins whatever stands round it, if no
- * added token can lie across and normalizing leaves all before as it is.
+ * A text of a family of scanners can be split where a pre-token begins whatever is around it, if no
+ * added token can span the position and normalization leaves everything before it unchanged.
  */
 static size_t pipe_cut(const void *state, const char *text, size_t n)
 {
@@ -432,16 +432,16 @@ static size_t pipe_cut(const void *state, const char *text, size_t n)
         return segments_cut(p, text, n);
     if (p->family == SCAN_NONE)
         return 0;
-    /* what the scanner may read behind the text is text, too */
+    /* what the scanner may read after the text must be text, too */
     size_t k = n > TEXT_SLACK ? n - TEXT_SLACK : 0;
     size_t good = utf8_good(text, k);
     if (k - good > 3)
-        return 0; /* invalid bytes are seen to by the whole */
+        return 0; /* invalid bytes are handled for the whole text */
     k = good;
     for (int tries = 0; tries < 16 && k; tries++) {
         k = scan_safe_cut(p->family, text, k);
         if (k && p->spec.pre[0].prefix_space && text[k] != ' ')
-            continue; /* a text that began there would get a space */
+            continue; /* a text that begins there would get a space prepended */
         if (k && (!p->raw || added_parts(p->raw, text, k, good)) &&
             (!p->normal || added_parts(p->normal, text, k, good)) && is_normal(&p->spec, text, k))
             return k;
@@ -449,7 +449,7 @@ static size_t pipe_cut(const void *state, const char *text, size_t n)
     return 0;
 }
 
-/* ---- the rest of an engine ----------------------------------------------------------------- */
+/* ---- engine ---------------------------------------------------------------------------------- */
 
 static int pipe_decode(const void *state, void *scratch, const int32_t *id, size_t n,
                        struct buf *text, struct err *e)

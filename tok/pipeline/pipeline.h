@@ -3,17 +3,17 @@
 #define TOK_PIPELINE_PIPELINE_H
 
 /*
- * A tokenizer as parts, which is how tokenizer.json describes one, and what the simpler files
+ * A tokenizer as components, the way tokenizer.json describes one, and what the simpler files
  * (vocab.json with merges.txt, tiktoken ranks, vocab.txt) amount to:
  *
- *     added tokens -> parts -> normalizer -> added tokens of normalized text -> pre-tokenizer
- *     -> pieces -> model -> ids -> template
+ *     raw added tokens -> normalizer -> added tokens of normalized text -> pre-tokenizer
+ *     -> pre-tokens -> model -> ids -> template
  *
- * A reader fills a `struct pipe_spec`; pipe_open compiles it into a `struct tok_engine`. What the
- * parts mean is Hugging Face's tokenizers 0.23.3, id for id (tests/interop/tok_hf.py).
+ * A reader fills a `struct pipe_spec`; pipe_open compiles it into a `struct tok_engine`. Components
+ * mean what they mean in Hugging Face's tokenizers 0.23.3, id for id (tests/interop/tok_hf.py).
  *
- * A spec owns what it points at: strings lie in its arena or in `text`. pipe_spec_finish takes
- * half-filled ones. Symbols of a model are ids of its vocabulary.
+ * A spec owns its data: strings are in its arena or in `text`. pipe_spec_finish accepts half-filled
+ * ones. Symbols of a model are ids of its vocabulary.
  */
 
 #include <stdbool.h>
@@ -36,7 +36,7 @@ enum norm_kind {
     NORM_NFKD,
     NORM_LOWERCASE,
     NORM_STRIP,         /* left, right */
-    NORM_STRIP_ACCENTS, /* combining marks go */
+    NORM_STRIP_ACCENTS, /* removes combining marks */
     NORM_NMT,
     NORM_BERT,       /* clean, chinese, accents, lower */
     NORM_PREPEND,    /* content */
@@ -57,12 +57,12 @@ enum pre_kind {
     PRE_BYTE_LEVEL,       /* prefix_space; pattern or NULL; then bytes as letters */
     PRE_SPLIT,            /* pattern, behavior, invert */
     PRE_METASPACE,        /* content: the mark; scheme, split */
-    PRE_WHITESPACE,       /* runs of word characters, or of others that are no space */
-    PRE_WHITESPACE_SPLIT, /* spaces go */
-    PRE_BERT,             /* spaces go, punctuation stands alone */
+    PRE_WHITESPACE,       /* runs of word characters, or of other characters except white space */
+    PRE_WHITESPACE_SPLIT, /* drops white space */
+    PRE_BERT,             /* drops white space, isolates punctuation */
     PRE_PUNCTUATION,      /* behavior */
     PRE_DIGITS,           /* single */
-    PRE_DELIMITER,        /* content: one character, which goes */
+    PRE_DELIMITER,        /* content: one character, which is dropped */
     PRE_FIXED_LENGTH,     /* length */
     PRE_SCRIPTS           /* runs of one script */
 };
@@ -107,24 +107,24 @@ struct dec_step {
     size_t start, stop;
 };
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- the specification --------------------------------------------------------------------- */
 
 struct pipe_token {
-    const char *text; /* NUL behind it */
+    const char *text; /* NUL-terminated */
     size_t length;
-    int32_t id;     /* given by pipe_open */
-    int64_t listed; /* the one that a tokenizer.json says, which counts for files beside it */
+    int32_t id;     /* set by pipe_open */
+    int64_t listed; /* the id in tokenizer.json, used only for files beside it */
     bool special, normalized, single_word, lstrip, rstrip;
-    bool skipped; /* by decoding without special tokens; found by pipe_open */
+    bool skipped; /* by decoding without special tokens; set by pipe_open */
 };
 
 enum pipe_model { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };
 
-/* What post-processors made of a text: lists of ids, in one of which ROUND_TEXT is the text. */
+/* The result of post-processors: lists of ids, in one of which ROUND_TEXT stands for the text. */
 struct pipe_round {
     int32_t *id;
     size_t n;
-    size_t *end; /* of each list */
+    size_t *end; /* end of each list */
     size_t nlists;
 };
 
@@ -141,41 +141,41 @@ struct pipe_spec {
     struct bpe_merges merges;              /* MODEL_BPE */
     struct string_ref unk, prefix, suffix; /* p is NULL: none */
     bool fuse_unk, byte_fallback, ignore_merges;
-    double dropout;   /* MODEL_BPE: the probability of a merge to be left out */
+    double dropout;   /* MODEL_BPE: probability of leaving out a merge */
     double *score;    /* MODEL_UNIGRAM, by id */
     int64_t unk_id;   /* MODEL_UNIGRAM; -1: none */
     size_t max_chars; /* MODEL_WORDPIECE */
 
     struct pipe_token *token;
     size_t ntokens;
-    char beside[SHA_TEXT]; /* digest of those that files beside this one add or change; or "" */
+    char beside[SHA_TEXT]; /* digest of what files beside this one add or change; or "" */
 
     struct norm_step *norm;
     struct pre_step *pre;
     struct dec_step *dec;
     size_t nnorm, npre, ndec;
-    bool no_decoder; /* pieces are joined by spaces */
+    bool no_decoder; /* tokens are joined by spaces */
 
-    int64_t longest;   /* ids of a text when it is truncated, 0: the file says nothing */
-    bool longest_left; /* from the left */
+    int64_t longest;   /* the file's truncation: ids of a text; 0: none */
+    bool longest_left; /* truncation removes the first ids */
     int64_t longest_stride;
     bool longest_second;
     struct tok_padding padding;
     struct string_ref pad_token;
 
-    int32_t *before, *after; /* the template round a text */
+    int32_t *before, *after; /* the template around a text */
     size_t nbefore, nafter;
 
-    struct tok_trim *trim; /* post-processors that leave white space out of places, in order */
+    struct tok_trim *trim; /* post-processors that trim white space from offsets, in order */
     size_t ntrims;
     struct pipe_round round; /* while it is read */
-    bool own_bytes;          /* tokens stand at their own bytes, not at those of whole characters */
+    bool own_bytes;          /* tokens span their own bytes, not whole characters */
 };
 
 void pipe_spec_init(struct pipe_spec *s, const char *path);
 void pipe_spec_finish(struct pipe_spec *s);
 
-/* Appends an added token; the rest of it is the caller's to fill. */
+/* Appends an added token; the caller fills the other fields. */
 struct pipe_token *pipe_add_token(struct pipe_spec *s, const char *text, size_t n);
 
 struct norm_step *pipe_add_norm(struct pipe_spec *s, enum norm_kind kind);
@@ -183,8 +183,8 @@ struct pre_step *pipe_add_pre(struct pipe_spec *s, enum pre_kind kind);
 struct dec_step *pipe_add_dec(struct pipe_spec *s, enum dec_kind kind);
 
 /*
- * Takes the spec, in any case, and makes an engine of it: ids for the added tokens, tables for the
- * model. ERR_DATA when parts do not fit each other.
+ * Makes an engine of the spec and consumes it in any case: assigns ids to the added tokens, builds
+ * the model's tables. ERR_DATA if components do not fit each other.
  */
 int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engine *ret,
               struct tok_info *info, struct err *e);

@@ -4,7 +4,7 @@
 
 /*
  * What the files of this module share: the compiled tokenizer and what one thread needs while it
- * encodes. In these files `piece` is a pre-token (ARCHITECTURE.md, glossary).
+ * encodes.
  */
 
 #include "tok/text/added_tokens.h"
@@ -156,8 +156,7 @@ int pipe_refuse_special(const struct pipe *p, struct pipe_work *w, const char *t
                         const char *raw, size_t nraw, struct err *e);
 
 /* segment.c: the same by segments. segments_open leaves p->segments NULL where raw text cannot be
- * split.
- */
+ * split. */
 void segments_open(struct pipe *p, struct pipe_work *w);
 void segments_close(struct pipe *p);
 struct pipe_segments_work *segments_work_create(const struct pipe *p);

@@ -7,7 +7,7 @@
 #include "tok/text/charsmap.h"
 #include "tok/unicode/unicode.h"
 
-enum { LOOKED_UP = 5 /* bytes of a cluster that is looked up as a whole */ };
+enum { LOOKED_UP = 5 /* most bytes of a cluster that is looked up as a whole */ };
 
 int precompiled_read(const char *where, struct arena *arena, const char *base64, size_t n,
                      const char **ret, size_t *ret_n, struct err *e)

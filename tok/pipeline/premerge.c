@@ -2,16 +2,16 @@
 
 /*
  * Words of bytes, with their characters of three bytes merged beforehand: a third of the symbols,
- * and a fraction of the steps. Each such character by itself is taken whole where that is known to
- * give the same ids:
+ * and a fraction of the steps. A character is merged beforehand if that provably gives the same
+ * ids:
  *
- * - Merging gets from its bytes to it, by ranks of which `made` is none below the highest.
- * - The first join across one of its sides that came before it is whole would be with its first
- *   bytes or with its last, a head or a tail. Of such joins, by what stands at both sides of a
- *   place, the lowest ranks are known; one that is above `made` comes too late.
- * - No pair with the character in it has a rank below `made`, or that pair, too, would have to
- *   wait for it. So whatever is joined while it is not whole has a lower rank than all that it
- *   might be joined with, and the order of joins stays the same.
+ * - Its bytes merge to it, by ranks of at most `made`.
+ * - The first merge across one of its sides before it is complete would involve its first bytes or
+ *   its last, a head or a tail. The lowest ranks of such merges are known for the bytes on both
+ *   sides of a position; a rank above `made` comes too late.
+ * - No pair with the character in it has a rank below `made`; otherwise that pair would have to
+ * wait for it. So whatever merges while it is incomplete has a lower rank than any merge with it,
+ * and the order of merges stays the same.
  */
 
 #include <stdlib.h>
@@ -22,19 +22,19 @@
 #include "tok/pipeline/pipeline_internal.h"
 
 enum {
-    BYTES = 3, /* of a character */
+    BYTES = 3, /* bytes of a character */
     CODES = 1 << 16,
-    PLACES = 1 << 16, /* hashes of what stands round a place */
-    ANY = 1 << 6,     /* a byte that is not known */
-    FEW = 128         /* one piece in so many has to be a character, or all goes by bytes */
+    PLACES = 1 << 16, /* hashes of the bytes around a position */
+    ANY = 1 << 6,     /* an unknown byte */
+    FEW = 128         /* one piece in this many must be a character to make it worthwhile */
 };
 
 struct wide_char {
-    uint32_t symbol; /* + 1; 0: none that is taken whole */
+    uint32_t symbol; /* plus 1; 0: not merged beforehand */
     uint32_t made;
 };
 
-/* The lowest ranks of joins with a tail on the left and with a head on the right. */
+/* The lowest ranks of merges with a tail on the left and with a head on the right. */
 struct wide_place {
     uint32_t tail, head;
 };
@@ -42,7 +42,7 @@ struct wide_place {
 static const struct wide_place no_joins = {UINT32_MAX, UINT32_MAX};
 
 struct premerge {
-    uint32_t some[PLACES / 32]; /* a bit for each place with such joins */
+    uint32_t some[PLACES / 32]; /* a bit for each position with such merges */
     struct wide_place place[PLACES];
     struct wide_char at[CODES];
 };
@@ -57,14 +57,14 @@ static bool continues(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Of the last byte before a place and the first behind it, and six bits of those next to them. */
+/* The last byte before a position and the first after it, and six bits of their neighbours. */
 static uint32_t place_of(unsigned next_left, unsigned left, unsigned right, unsigned next_right)
 {
     uint32_t all = (next_left & 0x3f) << 22 | left << 14 | right << 6 | (next_right & 0x3f);
     return (all ^ all >> 13) * 0x9E3779B1u >> 16;
 }
 
-/* Characters of one byte have nothing next to it. */
+/* Characters of one byte have no neighbour bytes. */
 static uint32_t place_at(const char *p)
 {
     const unsigned char *u = (const unsigned char *)p;
@@ -81,7 +81,7 @@ struct opening {
     const struct pipe_spec *s;
     uint8_t *kind;  /* by id */
     uint16_t *code; /* of a CHAR */
-    uint32_t *made; /* the highest rank that its making may take */
+    uint32_t *made; /* the highest rank that making it may take */
 };
 
 static enum kind kind_of(const char *p, size_t n)
@@ -96,7 +96,7 @@ static enum kind kind_of(const char *p, size_t n)
     return n < BYTES ? HEAD : n == BYTES ? CHAR : OTHER;
 }
 
-/* True if there are characters enough. */
+/* True if there are enough characters. */
 static bool find_kinds(struct opening *o)
 {
     struct buf b = {0};
@@ -104,7 +104,7 @@ static bool find_kinds(struct opening *o)
     for (size_t id = 0; id < o->s->vocab.npieces; id++) {
         struct string_ref t = o->s->vocab.piece[id];
         buf_reset(&b);
-        /* GPT-2's letters have two bytes for each of these */
+        /* in the byte alphabet each of these has two bytes */
         if (t.n % 2 || t.n > 2 * BYTES || !t.n || (unsigned char)t.p[0] < 0x80)
             continue;
         if (!pipe_piece_bytes(&b, t.p, t.n))
@@ -129,7 +129,7 @@ static uint32_t lower(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* A character that a pair might have to wait for is none. */
+/* Drops a character that a pair might have to wait for. */
 static void find_ranks(struct opening *o)
 {
     const struct bpe_pair *pair = o->s->merges.pair, *end = pair + o->s->merges.npairs;
@@ -186,7 +186,7 @@ static void find_joins(struct opening *o)
     buf_finish(&right);
 }
 
-/* Those that merging gets to are taken. */
+/* Keeps the characters that merging produces. */
 static void merge_chars(struct opening *o)
 {
     const struct pipe *p = o->p;
@@ -233,17 +233,17 @@ void pipe_open_premerge(struct pipe *p)
 
 /* ---- encoding ------------------------------------------------------------------------------ */
 
-/* Few symbols are left of most words: so many are copied whether they are or not. */
+/* Most words have few symbols left: this many are always copied. */
 enum { MOSTLY = 4 };
 
-/* The symbols of up to WORD_LIST words, one after another, with room for MOSTLY. */
+/* The symbols of up to WORD_LIST words, one after another, with space for MOSTLY each. */
 struct symbols {
     uint32_t sym[WORD_LIST * (BPE_SHORT + MOSTLY)], at[WORD_LIST];
-    uint8_t n[WORD_LIST];     /* 0: not here */
+    uint8_t n[WORD_LIST];     /* 0: not included */
     uint8_t order[WORD_LIST]; /* words by their numbers of symbols */
 };
 
-/* What may be joined at a place, where two characters meet. */
+/* The merges possible at a position between two characters. */
 static struct wide_place joins_at(const struct premerge *w, const char *p)
 {
     uint32_t place = place_at(p);
@@ -261,7 +261,7 @@ static bool is_ascii(const char *p, size_t n)
     return !((all | load_u64(p) << (64 - n * 8)) & 0x8080808080808080u);
 }
 
-/* Symbols of a word; how many, 0: too many. */
+/* Writes the symbols of a word; returns their number, 0: too many. */
 static size_t put_word(const struct pipe *p, const char *word, size_t n, uint32_t *sym)
 {
     const struct premerge *w = p->wide;
@@ -272,7 +272,7 @@ static size_t put_word(const struct pipe *p, const char *word, size_t n, uint32_
         return n;
     }
     struct wide_place left = no_joins;
-    size_t known = 0; /* the place that `left` is of */
+    size_t known = 0; /* position that `left` belongs to */
     for (size_t i = 0; i < n; k++) {
         if (k == BPE_SHORT)
             return 0;
@@ -295,7 +295,8 @@ static size_t put_word(const struct pipe *p, const char *word, size_t n, uint32_
     return k;
 }
 
-/* All words of a list but those that are long or taken as they are; how many. */
+/* Writes all words of a list except long ones and those that are tokens as they are; returns their
+ * number. */
 static size_t put_words(const struct pipe *p, const struct word_list *list, struct symbols *s)
 {
     uint16_t place[BPE_SHORT + 2] = {0};
@@ -320,7 +321,7 @@ static size_t put_words(const struct pipe *p, const struct word_list *list, stru
     return list->count - none;
 }
 
-/* Merges those of a place in the order and behind it, in their stead. */
+/* Merges the words from `from` on in their order, in place. */
 static void premerge_apply(const struct pipe *p, struct symbols *s, size_t from, size_t count)
 {
     uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES];

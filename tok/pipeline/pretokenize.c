@@ -9,9 +9,9 @@
 #include "tok/unicode/unicode.h"
 
 /*
- * Pre-tokenizers, one step after the other over a list of pieces. A step that only cuts makes a new
- * list; one that writes (marks, letters for bytes) makes a new text as well. Pieces of no bytes
- * vanish after each cut.
+ * Pre-tokenizers, one step after the other over a list of pre-tokens. A step that only splits makes
+ * a new list; one that writes (marks, letters for bytes) also makes a new text. Empty pre-tokens
+ * are dropped after each step.
  */
 
 static void pretokenize_put_piece(struct pipe_work *w, size_t at, size_t end, size_t zero)
@@ -23,7 +23,7 @@ static void pretokenize_put_piece(struct pipe_work *w, size_t at, size_t end, si
         (struct pretoken){(uint32_t)at, (uint32_t)(end - at), (uint32_t)zero};
 }
 
-/* What is left of a prefix behind its first bytes. */
+/* What remains of a prefix after its first bytes. */
 static size_t left_of(size_t zero, size_t at)
 {
     return zero > at ? zero - at : 0;
@@ -66,7 +66,7 @@ static void put_span(struct pipe_work *w, size_t at, size_t end, bool match)
 
 typedef bool char_test(const struct pre_step *s, uint32_t c);
 
-/* Each character that passes is a match of its own. */
+/* Each character that passes the test is a match of its own. */
 static void match_chars(struct pipe_work *w, const struct pre_step *s, char_test *test,
                         const char *text, size_t n)
 {
@@ -154,8 +154,8 @@ static int match_regex(struct pipe_work *w, const struct regex *r, bool invert, 
     return 0;
 }
 
-/* Runs of word characters, and runs of all others that are no space, are no matches; what is
- * between them is one, and goes. */
+/* Runs of word characters, and runs of other characters except white space, are the gaps between
+ * matches; the matches are dropped. */
 static void match_whitespace(struct pipe_work *w, const char *text, size_t n)
 {
     int before = -1;
@@ -175,9 +175,9 @@ static void match_whitespace(struct pipe_work *w, const char *text, size_t n)
         put_span(w, start, n, before == 0);
 }
 
-/* ---- cuts ---------------------------------------------------------------------------------- */
+/* ---- splits -------------------------------------------------------------------------------- */
 
-/* Joins spans as the behaviour asks; what stays lies in w->span again. */
+/* Merges spans according to the behavior; the result is in w->span again. */
 static void join_previous(struct pipe_work *w, bool contiguous)
 {
     size_t kept = 0;
@@ -196,7 +196,7 @@ static void join_previous(struct pipe_work *w, bool contiguous)
 
 static void join_next(struct pipe_work *w)
 {
-    size_t first = w->nspans; /* kept ones lie at the end */
+    size_t first = w->nspans; /* those that are kept are at the end */
     bool before = false;
     for (size_t i = w->nspans; i-- > 0;) {
         struct span s = w->span[i];
@@ -276,8 +276,8 @@ static void cut_lengths(struct pipe_work *w, size_t length)
     take_new_list(w);
 }
 
-/* A run of one script begins at each character that has another than the last that had one. What
- * stands before the first run is dropped, as the reference does. */
+/* A new run begins at each character whose script differs from the last one seen. Text before the
+ * first run is dropped, as in the reference. */
 static void cut_scripts(struct pipe_work *w)
 {
     for (size_t i = 0; i < w->npretokens; i++) {
@@ -298,10 +298,10 @@ static void cut_scripts(struct pipe_work *w)
     take_new_list(w);
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- rewriting ----------------------------------------------------------------------------- */
 
-/* Spaces become the mark, and one stands before the piece; then cuts before each mark. `bare`:
- * nothing comes before the first piece. */
+/* Replaces spaces by the mark and prepends one to each pre-token; then splits before each mark.
+ * `bare`: nothing is prepended to the first pre-token. */
 static void write_marks(struct pipe_work *w, const struct pre_step *s, bool bare)
 {
     const char *mark = s->content.p;
@@ -366,7 +366,7 @@ static void write_letters(struct pipe_work *w)
     take_new_list(w);
 }
 
-/* `cut`: the text was cut where it begins. */
+/* `cut`: the text was split off where it begins. */
 int pipe_pre_step(const struct pipe *p, struct pipe_work *w, size_t i, bool cut, struct err *e)
 {
     const struct pre_step *s = &p->spec.pre[i];

@@ -83,8 +83,8 @@ static size_t drop_unsettled(const struct pipe *p, struct pipe_work *w, const ch
     return count - is_unsettled(p, w, text, start[count - 1] + k, n, more);
 }
 
-/* Many places from `at` on at once, behind `run` plain characters of three bytes or behind ASCII,
- * as find_cuts has them. Returns the place that it came to. */
+/* Many split points from `at` on at once, after `run` plain characters of three bytes or after
+ * ASCII, in the terms of find_cuts. Returns the position reached. */
 static size_t find_many(const struct pipe *p, struct pipe_work *w, const char *text, size_t at,
                         size_t n, size_t run, enum place least, uint32_t *start, size_t *k)
 {
@@ -96,14 +96,14 @@ static size_t find_many(const struct pipe *p, struct pipe_work *w, const char *t
                      n, start, k);
 }
 
-/* Plain characters of three bytes in a row, with one more. */
+/* Length of the run of plain three-byte characters, with one more. */
 static size_t run_with(const struct pipe_work *w, size_t run, uint32_t c, size_t length)
 {
     return length == 3 && w->segments->plain[c / 64] >> c % 64 & 1 ? run + 1 : 0;
 }
 
-/* The cuts in text[0 .. n), which begins at one; start[0] is 0. Returns how many there are, the
- * first included. `least`: which places. */
+/* The split points in text[0 .. n), which begins at one; start[0] is 0. Returns their number, the
+ * first included. `least`: the kinds that count. */
 static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                         enum place least, uint32_t *start)
 {
@@ -146,7 +146,7 @@ static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *t
     return k;
 }
 
-/* Does a piece begin at `at`, which is a cut? */
+/* Does a pre-token begin at the split point `at`? */
 static bool is_boundary(const struct pipe *p, struct pipe_work *w, const char *text, size_t at)
 {
     size_t k;
@@ -162,8 +162,7 @@ struct job {
     struct err *e;
 };
 
-/* A space or not, then one piece; no characters but ' ' part pieces and are not pieces themselves.
- */
+/* An optional space, then one pre-token; only ' ' separates pre-tokens without being one itself. */
 static bool make_word(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
 {
     const struct pipe_segments *t = p->segments;
@@ -185,7 +184,7 @@ static bool make_word(const struct pipe *p, struct pipe_work *w, const char *tex
     return from < n;
 }
 
-/* Appends a part as the model sees it to w->text; false: it has to go through the steps. */
+/* Appends a segment as the model sees it to w->text; false: it needs all steps. */
 static bool make_direct(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
 {
     const struct pipe_segments *t = p->segments;
@@ -212,7 +211,7 @@ static bool make_direct(const struct pipe *p, struct pipe_work *w, const char *t
 
 static uint64_t hash_of(const char *text, size_t n)
 {
-    uint64_t head = load_u64(text); /* what follows a part is readable */
+    uint64_t head = load_u64(text); /* bytes after a segment are readable */
     head &= n < 8 ? ((uint64_t)1 << 8 * n) - 1 : UINT64_MAX;
     return (head ^ n) * 0x9E3779B97F4A7C15u;
 }
@@ -226,7 +225,7 @@ static void note_odd(struct pipe_segments_work *w, const char *text, size_t n)
     w->near[(unsigned char)*text] = true;
 }
 
-/* One taken for another goes with its piece, which is slower and no other ids. */
+/* A false positive is encoded with its pre-token, which is slower but gives the same ids. */
 static inline bool was_odd(const struct pipe_segments_work *w, const char *text, size_t n)
 {
     uint64_t hash;
@@ -236,7 +235,7 @@ static inline bool was_odd(const struct pipe_segments_work *w, const char *text,
     return w->odds[hash >> (64 - ODDS_LOG)] == hash;
 }
 
-/* Parts from the first on, merged side by side; *ret_count: up to one that needs the steps. */
+/* Merges segments side by side, from the first on; *ret_count: up to one that needs the steps. */
 static int merge_direct(const struct pipe *p, struct pipe_work *w, struct word_list *list,
                         size_t first, struct tok_ids *ids, size_t *ret_count, struct err *e)
 {
@@ -258,8 +257,8 @@ static int merge_direct(const struct pipe *p, struct pipe_work *w, struct word_l
 }
 
 /*
- * Some parts are not kept: those with the string of a special token, which is counted each time;
- * and those of a piece whose scores are so near to each other that the sum before them may decide.
+ * Some segments are not cached: those with the string of a special token, which is counted each
+ * time, and those of a pre-token with scores so close that the sum before them may decide.
  */
 static int miss_part(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                      struct tok_ids *ids, struct err *e)
@@ -270,7 +269,7 @@ static int miss_part(const struct pipe *p, struct pipe_work *w, const char *text
     int code = make_direct(p, w, text, n)
                    ? pipe_model_encode(p, w, w->text.data, w->text.len, ids, e)
                    : pipe_encode_run(p, w, text, n, EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
-    w->near &= !(p->segments->fresh && *text == ' '); /* no sum stands before it */
+    w->near &= !(p->segments->fresh && *text == ' '); /* no sum precedes it */
     if (!tally.specials && (code || !w->near))
         return code;
     if (!tally.specials)
@@ -307,8 +306,8 @@ static int put_kept(const struct job *j, const char *text, const uint32_t *start
     return word_cache_encode(j->w->segments->cache, text, start, n, miss, j->p, j->w, j->ids, j->e);
 }
 
-/* The parts text[start[i] .. start[i + 1]), i < n; the piece round an odd one goes as a whole. One
- * that is found need not be the first. */
+/* Encodes the segments text[start[i] .. start[i + 1]), i < n; the pre-token around an odd one is
+ * encoded whole. The odd one found need not be the first. */
 static int put_run(const struct job *j, const char *text, const uint32_t *start, size_t n)
 {
     int code = 0;
@@ -340,7 +339,7 @@ static uint32_t *room_for(struct pipe_segments_work *w, size_t n)
     return w->start;
 }
 
-/* Whole pieces, before whose beginnings there is no sum. */
+/* Encodes whole pre-tokens, before which there is no sum. */
 static int miss_piece(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                       struct err *e)
 {
@@ -372,8 +371,8 @@ static int segment_put_piece(const struct job *j, const char *text, size_t n)
     return w->odd ? put_part(j, text, n, EDGE_CUT) : code;
 }
 
-/* Parts from a boundary to a boundary; pieces with one that is likely to be odd go by themselves.
- */
+/* Encodes segments from boundary to boundary; pre-tokens with one that is likely to be odd are
+ * encoded separately. */
 static int put_parts(const struct job *j, const char *text, const uint32_t *start, size_t n)
 {
     int code = 0;
@@ -396,9 +395,9 @@ static int put_parts(const struct job *j, const char *text, const uint32_t *star
 }
 
 /*
- * Text that begins at a cut and has readable bytes behind it. *ret_used: all of it, or what stands
- * before its last cut. Where scores are added up it is the last boundary, and more than PIECE bytes
- * without one are not cut.
+ * Encodes text that begins at a split point and has readable bytes after it. *ret_used: all of it,
+ * or the part before its last split point. Where scores are summed that is the last boundary, and
+ * more than PIECE bytes without one are not split.
  */
 static int put_chunk(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
 {
@@ -414,7 +413,7 @@ static int put_chunk(const struct job *j, const char *text, size_t n, bool last,
     return put_parts(j, text, start, k);
 }
 
-/* A place not far behind `at` where a character begins. */
+/* A start of a character not far after `at`. */
 static size_t chunk_end(const char *text, size_t at, size_t n)
 {
     while (at < n && ((unsigned char)text[at] & 0xc0) == 0x80)
@@ -422,7 +421,7 @@ static size_t chunk_end(const char *text, size_t at, size_t n)
     return at;
 }
 
-/* All but the first part. */
+/* All but the first segment. */
 static int put_rest(const struct job *j, const char *text, size_t n)
 {
     size_t at = 0, used = 1, most = CHUNK;
@@ -454,7 +453,7 @@ static void segment_strip(const struct pipe_segments *t, const char **text, size
     }
 }
 
-/* The first place behind the beginning where the text may be cut, or n. */
+/* The first position after the beginning where the text may be split, or n. */
 static size_t first_cut(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
 {
     enum place least = p->segments->sums ? BOUNDARY : BETWEEN;

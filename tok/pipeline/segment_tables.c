@@ -58,8 +58,8 @@ static bool stay_beside(const struct pipe *p, uint32_t a, uint32_t b)
     return across_pre(&p->spec, &a, &b) == ACROSS_BESIDE;
 }
 
-/* All steps of the pre-tokenizer ask what each of two characters is, by itself: those that stay
- * with COMMON on both sides, and with their like, stay with each other. */
+/* Every step of the pre-tokenizer tests each of two characters separately: characters that stay
+ * with COMMON on both sides, and with themselves, stay with each other. */
 static bool is_plain(const struct pipe *p, uint32_t c, struct sides s)
 {
     enum { COMMON = 0x4e00 };
@@ -109,8 +109,7 @@ static bool open_tokens(struct pipe *p, struct pipe_segments *t, struct pipe_wor
     return true;
 }
 
-/* Whether each byte has a token, and no merge is of these or of the unknown token: then characters
- * join as their bytes do. */
+/* Whether unknown characters become bytes, each of which has a token. */
 static bool falls_back(const struct pipe *p)
 {
     for (int b = 0; b < 256; b++)
@@ -134,13 +133,13 @@ static void fill_table(struct pipe *p, struct pipe_work *w)
         }
 }
 
-/* Is the text mostly cut at words? */
+/* Does the table mostly split at words? */
 static bool parts_words(const struct pipe_segments *t)
 {
     return (t->cut['e'][' ' >> 3] | t->cut[' ']['e' >> 3] >> ('e' & 7)) & 1;
 }
 
-/* Whether parts may do without normalizer and pre-tokenizer: there is nothing but Metaspace. */
+/* Whether segments can skip normalizer and pre-tokenizer: there is only Metaspace. */
 static void open_direct(struct pipe *p, struct pipe_segments *t, struct pipe_work *w)
 {
     const struct pipe_spec *s = &p->spec;
@@ -167,8 +166,8 @@ static void open_direct(struct pipe *p, struct pipe_segments *t, struct pipe_wor
 }
 
 /*
- * Whether a part may do without them because it is one piece: they end at white space and
- * punctuation alone. No cut behind a space, which goes, halves what is looked up.
+ * Whether a segment can skip them because it is one pre-token: these end only at white space and
+ * punctuation. Not splitting after a space, which is dropped, halves the lookups.
  */
 static void open_words(struct pipe *p, struct pipe_segments *t, struct pipe_work *w)
 {
@@ -215,7 +214,9 @@ void segments_open(struct pipe *p, struct pipe_work *w)
     }
     t->merges = p->spec.model == MODEL_BPE && p->cuts;
     t->sums = p->spec.model == MODEL_UNIGRAM;
-    t->fallback = p->letters || (falls_back(p) && !t->sums); /* there they join to one run first */
+    t->fallback =
+        p->letters ||
+        (falls_back(p) && !t->sums); /* in a run of unknown characters bytes are joined first */
     const struct pre_step *pre = p->spec.npre ? p->spec.pre : NULL;
     for (size_t i = 0; i < p->spec.npre; i++)
         t->prefixes |=

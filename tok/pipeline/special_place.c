@@ -4,12 +4,11 @@
 #include "tok/text/specials.h"
 
 /*
- * Under TOK_SPECIALS_ERROR: where the text as it came holds the special string that encoding met,
- * perhaps in normalized text. Only then is the place looked for, so that encoding keeps no account
- * of places.
+ * Under TOK_SPECIALS_ERROR: the position in raw text of the special string that encoding found,
+ * perhaps in normalized text. It is searched only then, so that encoding need not track positions.
  */
 
-/* The first special token of `a` from `at` on, its place in at->from. */
+/* The first special token of `a` from `at` on, its position in at->from. */
 static const struct added_token *next_special(const struct added *a, const char *text, size_t n,
                                               struct added_at *at)
 {
@@ -33,7 +32,7 @@ static const struct added_token *find_normal(const struct pipe *p, struct pipe_w
     return t;
 }
 
-/* Where a character begins between the two, `low` if none does. */
+/* A start of a character between the two, `low` if there is none. */
 static size_t middle(const char *text, size_t low, size_t high)
 {
     size_t half = low + (high - low) / 2;
@@ -45,8 +44,9 @@ static size_t middle(const char *text, size_t low, size_t high)
 }
 
 /*
- * The shortest beginning of a part that has it once normalized, and of that the shortest end: by
- * halves, since more text has it, too. Returns where that end begins, in *ret the token.
+ * The shortest prefix of a part that has it once normalized, and the shortest suffix of that
+ * prefix, by bisection, since longer text has it, too. Returns the start of that suffix, in *ret
+ * the token.
  */
 static size_t place_in(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                        unsigned edge, const struct added_token **ret)

@@ -7,19 +7,19 @@
 #include "tok/pipeline/offsets.h"
 
 /*
- * Unigram of tokenizers: the path of the highest score through a piece, in double precision, of
- * equal ones the one that is found first. What no single character of the vocabulary begins is
- * unknown there, and runs of that are one.
+ * Unigram of tokenizers: the path of the highest score through a pre-token, in double precision; of
+ * equal ones, the first found. Characters with which no entry begins are unknown there, and runs of
+ * unknown characters are one token.
  */
 
 struct best {
-    double score, second; /* of the best way to here, of the best that was not taken */
-    uint32_t from;        /* where its last token begins; UINT32_MAX: nothing ends here */
+    double score, second; /* score of the best path to here, and of the best alternative */
+    uint32_t from;        /* start of its last token; UINT32_MAX: no path ends here */
     int32_t id;
 };
 
 enum {
-    BEFORE = 1 << 20 /* bytes of a piece before a part of it (segment.c) */
+    BEFORE = 1 << 20 /* bytes of a pre-token before a part of it (segment.c) */
 };
 
 static void unigram_put_id(struct tok_ids *ids, int32_t id)
@@ -40,7 +40,7 @@ static inline void offer(struct best *b, double score, size_t from, int32_t id)
     }
 }
 
-/* Where the trie stands behind the character at p, at its root if no token begins so. */
+/* The trie node after the character at p, the root if no token begins with it. */
 static inline uint32_t node_of(const struct pipe *p, const char *text, size_t *ret_n)
 {
     uint32_t c = utf8_at(text, ret_n), node = TRIE_ROOT;
@@ -82,9 +82,9 @@ static int find_path(const struct pipe *p, struct pipe_work *w, const char *text
     return 0;
 }
 
-/* ---- a way at random ------------------------------------------------------------------------- */
+/* ---- sampling -------------------------------------------------------------------------------- */
 
-/* A token that begins at a place; the unknown one is the last, if no character alone is one. */
+/* A token at a position; the unknown one is the last, unless a single character is a token. */
 struct edge {
     size_t end, at; /* at: where the trie stands */
     uint32_t node;
@@ -124,7 +124,7 @@ static double weight(const struct pipe *p, const struct edge *x, const struct be
     return p->alpha * score + best[x->end].score;
 }
 
-/* best[].score: the logarithm of the sum over all ways from each place to the end. */
+/* best[].score: the logarithm of the sum over all paths from each position to the end. */
 static void add_up(const struct pipe *p, struct best *best, const char *text, size_t n)
 {
     best[n].score = 0;
@@ -141,7 +141,7 @@ static void add_up(const struct pipe *p, struct best *best, const char *text, si
     }
 }
 
-/* By its share in the sum; the last, if the shares miss 1 by a rounding. */
+/* Draws an edge with its share of the sum; the last one if rounding leaves the shares below 1. */
 static struct edge draw(const struct pipe *p, struct pipe_work *w, const char *text, size_t at,
                         size_t n)
 {
@@ -174,7 +174,7 @@ static int draw_path(const struct pipe *p, struct pipe_work *w, const char *text
 
 /* ---- ids ----------------------------------------------------------------------------------- */
 
-/* What stands for a run of unknown characters, or one that is no piece. */
+/* Emits what stands for a run of unknown characters, or a character that is not a token. */
 static int put_unknown(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
                        struct err *e)
 {
@@ -194,9 +194,9 @@ static int put_unknown(const struct pipe *p, const char *text, size_t n, struct 
 }
 
 /*
- * Whether a way that was not taken is so near that another sum before the text could make it the
- * best: a sum of n terms behind one of at most BEFORE terms is off by no more than n roundings of
- * the largest it can be.
+ * Whether an alternative path is so close that a different sum before the text could make it the
+ * best: a sum of n terms after one of at most BEFORE terms is off by at most n roundings of its
+ * largest possible value.
  */
 static bool is_near(const struct pipe *p, double margin, size_t n)
 {
@@ -204,8 +204,7 @@ static bool is_near(const struct pipe *p, double margin, size_t n)
     return !(margin > 4 * terms * (BEFORE + 2 * terms) * p->largest * 0x1p-53);
 }
 
-/* The ends of the best way's tokens, from the last to the first; those of `unk` side by side are
- * one. */
+/* The ends of the best path's tokens, from last to first; adjacent unknown ones are fused. */
 static int find_ends(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                      uint32_t **ret_end, size_t *ret_count, struct err *e)
 {
@@ -259,8 +258,8 @@ int unigram_run(const struct pipe *p, struct pipe_work *w, const char *text, siz
     return code;
 }
 
-/* All bytes of a character that falls back to them stand where it stands. A token's string is the
- * text itself, but of a byte its own. */
+/* All byte tokens of a character span the whole character. A token's string is the text itself, or
+ * for a byte token its own. */
 int unigram_spans(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                   struct tok_ids *ids, struct tok_spans *spans, struct err *e)
 {
@@ -298,7 +297,7 @@ static void open_nodes(struct pipe *p)
     }
 }
 
-/* The unknown token's own string is unknown text: two of them side by side are one. */
+/* The unknown token's own string is unknown text: two adjacent ones fuse. */
 static void join_unknown(struct pipe *p, const struct string_ref *unk)
 {
     struct buf b = {0};

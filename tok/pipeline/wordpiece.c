@@ -2,9 +2,9 @@
 #include "tok/pipeline/pipeline_internal.h"
 
 /*
- * WordPiece: from the left the longest piece, those behind the first with the prefix before them;
- * one unknown token for a word that is too long or that leaves a rest. The trie holds the whole
- * vocabulary: a piece behind the first begins at the node that the prefix leads to.
+ * WordPiece: greedily from the left the longest piece, those after the first with the prefix before
+ * them; one unknown token for a word that is too long or that leaves a rest. The trie has the whole
+ * vocabulary: a piece after the first begins at the node that the prefix leads to.
  */
 
 void wordpiece_open(struct pipe *p)

@@ -2,12 +2,12 @@
 #ifndef TOK_PRETOK_FAMILIES_H
 #define TOK_PRETOK_FAMILIES_H
 
-/* Pre-tokenizers of byte-level models by name: the patterns that a learnt vocabulary is given and
- * that a converted file is recognised by. */
+/* Pre-tokenizers of byte-level models by name: the patterns that `tok train` gives a vocabulary,
+ * and by which a converted file is recognised. */
 
 #include <stdbool.h>
 
-/* Numbers before anything else is cut: a digit a word, or up to three of them. */
+/* Splits numbers before anything else: into single digits, or up to three. */
 enum pretok_digits { PRETOK_DIGITS_ANY, PRETOK_DIGITS_SINGLE, PRETOK_DIGITS_THREE };
 
 #define PRETOK_DIGITS "pattern|single|three"
@@ -15,13 +15,13 @@ enum pretok_digits { PRETOK_DIGITS_ANY, PRETOK_DIGITS_SINGLE, PRETOK_DIGITS_THRE
 /* The pre-tokenizer of a byte-level model. */
 struct pretok_family {
     const char *name;    /* "gpt2" */
-    const char *pattern; /* the regex that cuts, as Oniguruma reads it */
-    bool plain;          /* the pattern is the one that ByteLevel applies by itself */
-    bool nfc;            /* text is brought to NFC first */
+    const char *pattern; /* the regex that splits, in Oniguruma's syntax */
+    bool plain;          /* it is the pattern that ByteLevel applies by itself */
+    bool nfc;            /* the text is normalized to NFC first */
     enum pretok_digits digits;
 };
 
-/* NULL-named at the end; in the order of PRETOK_FAMILIES. */
+/* Ends with a NULL name; in the order of PRETOK_FAMILIES. */
 extern const struct pretok_family pretok_families[];
 #define PRETOK_FAMILIES "gpt2|cl100k|llama3|qwen2|o200k"
 

@@ -22,7 +22,7 @@ enum {
 };
 
 struct regex {
-    char *text; /* a literal, or the pattern for messages */
+    char *text; /* the literal, or the pattern for messages */
     size_t n;
     bool literal;
     enum scan_family family;
@@ -178,7 +178,7 @@ static int regex_find(const struct regex *r, struct regex_work *w, const char *t
 
 #endif
 
-/* {1,3}+ somewhere. */
+/* Is there a possessive-looking {1,3}+ in it? */
 static bool repeats_a_repetition(const char *pattern)
 {
     for (const char *p = pattern; (p = strstr(p, "}+")); p++)
@@ -197,8 +197,8 @@ static int make(const char *where, const char *pattern, size_t n, enum regex_dia
                        where, n);
     struct regex *r = regex_literal(pattern, n);
     r->literal = false;
-    /* to Oniguruma {1,3}+ is no possessive repetition, as to those for whom the families were
-     * written */
+    /* in Oniguruma {1,3}+ is not possessive, unlike in the engines that the families were written
+     * for */
     if (family && (dialect == REGEX_RUST || !repeats_a_repetition(pattern)))
         r->family = scan_find(pattern);
     int code = r->family == SCAN_NONE ? compile(where, dialect, r, e) : 0;
@@ -241,7 +241,7 @@ int regex_next(const struct regex *r, struct regex_work *w, const char *text, si
         if (at->end > at->start || !at->matched || at->end != last)
             break;
         size_t step = at->from < n ? utf8_char(text + at->from, text + n) : 1;
-        at->from += step ? step : 1; /* nothing, right behind the match before */
+        at->from += step ? step : 1; /* an empty match right after the match before */
     }
     at->from = at->end;
     at->matched = true;

@@ -4,9 +4,9 @@
 
 /*
  * A pattern of a tokenizer file: a literal string, one of the known families of tok/pretok/scan.h,
- * or any other regular expression, which goes to PCRE2 if the build has it. Files are written for
+ * or any other regular expression, which PCRE2 runs if the build has it. Files are written for
  * Oniguruma, whose classes are those of Unicode 16.0 and whose syntax differs in places;
- * regex_spell says in PCRE2's terms what they mean.
+ * regex_spell translates them to PCRE2.
  *
  * A pattern is immutable and shared by threads; a struct regex_work belongs to one. Matching has
  * limits, so that a pattern that explodes is an error and not a hang.
@@ -23,36 +23,39 @@
 struct regex;
 struct regex_work;
 
-/* Whom a pattern was written for: tokenizer.json means Oniguruma, tiktoken Rust's fancy-regex. */
+/* The engine that a pattern was written for: Oniguruma by tokenizer.json, Rust's fancy-regex by
+ * tiktoken. */
 enum regex_dialect { REGEX_ONIGURUMA, REGEX_RUST };
 
 struct regex *regex_literal(const char *text, size_t n);
 
-/* ERR_DATA: no pattern, or one that cannot be had here; `where` begins the sentence. */
+/* ERR_DATA: an invalid pattern, or one that this build cannot run; `where` begins the message. */
 int regex_compile(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
                   struct regex **ret, struct err *e);
 
-/* Likewise for regex_next, which knows no family. */
+/* The same for regex_next, which does not use families. */
 int regex_compile_search(const char *where, const char *pattern, size_t n, struct regex **ret,
                          struct err *e);
 void regex_destroy(struct regex *r);
 
-/* The pattern as one of PCRE2, properties spelt out. ERR_DATA for what has no such form. */
+/*
+ * Translates the pattern to PCRE2, with properties spelled out. ERR_DATA if it has no counterpart.
+ */
 int regex_spell(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
                 struct buf *out, struct err *e);
 
 const char *regex_text(const struct regex *r);
 
-/* The string that is looked for, NULL if the pattern is no literal. */
+/* The string to search for, NULL if the pattern is not a literal. */
 const char *regex_literal_text(const struct regex *r, size_t *ret_n);
 
-/* The family that cuts as the pattern does, SCAN_NONE for all others. */
+/* The family that splits as the pattern does, SCAN_NONE if there is none. */
 enum scan_family regex_family(const struct regex *r);
 
 struct regex_work *regex_work_create(void);
 void regex_work_destroy(struct regex_work *w);
 
-/* Where a search stands; zeroed: at the beginning. */
+/* State of a search, zeroed at the beginning. */
 struct regex_at {
     size_t from, start, end; /* the match is text[start .. end) */
     bool matched;            /* there was one before */

@@ -36,7 +36,7 @@ static void regex_class_add_words(const struct pattern *s, bool inside, struct c
             charset_add(to, c, c);
 }
 
-/* The set of a category by its name as uni_find_named has names, 0: none. */
+/* Bits of a category by its name in the form of uni_find_named; 0: none. */
 static uint32_t find_category(const char *name)
 {
     static const char known[UNI_CATEGORIES][2][24] = {{"cn", "unassigned"},
@@ -98,7 +98,7 @@ static uint32_t find_category(const char *name)
     return 0;
 }
 
-/* What has the property of this name; false: there is none that we know. */
+/* Adds the characters with the property of this name; false: it is unknown. */
 static bool add_named(const struct pattern *s, const char *name, bool inside, struct charset *to)
 {
     struct uni_ranges r;
@@ -114,7 +114,7 @@ static bool add_named(const struct pattern *s, const char *name, bool inside, st
     return true;
 }
 
-/* A name up to `end`, as uni_find_named wants it; false if none ends so. */
+/* Reads a name up to `end` in the form that uni_find_named takes; false if there is none. */
 static bool take_name(struct pattern *s, const char *end, char name[NAME_ROOM])
 {
     size_t n = 0, i = s->i;
@@ -128,7 +128,7 @@ static bool take_name(struct pattern *s, const char *end, char name[NAME_ROOM])
     return true;
 }
 
-/* {Name} or {^Name} behind \p. */
+/* Reads {Name} or {^Name} after \p. */
 static int take_property(struct pattern *s, bool inside, struct charset *to, bool *negated)
 {
     char name[NAME_ROOM];
@@ -149,7 +149,7 @@ static int take_property(struct pattern *s, bool inside, struct charset *to, boo
     return add_named(s, plain, inside, to) ? 0 : pattern_refuse(s, at, "a property of this name");
 }
 
-/* The set of an escape, its letter read. */
+/* Reads the set of an escape, after its letter. */
 static int take_set(struct pattern *s, char c, bool inside, struct charset *to)
 {
     bool negated = c < 'a';
@@ -204,7 +204,7 @@ int pattern_set(struct pattern *s, char c)
     struct charset set = {0};
     int code = take_set(s, (char)(c | 32), false, &set);
     bool negated = c < 'a';
-    /* case is ignored in brackets alone */
+    /* case folding applies only inside brackets */
     bool keeps = s->folds && (c | 32) == 'p' && s->dialect != REGEX_RUST;
     if (!code) {
         buf_adds(s->out, keeps ? "(?-i:" : "");
@@ -241,7 +241,7 @@ static int digit_of(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
 }
 
-/* Digits of a base, at most `most` of them; how many there were. */
+/* Reads at most `most` digits of a base; returns their number. */
 static size_t take_digits(struct pattern *s, int base, size_t most, uint32_t *ret)
 {
     size_t n = 0;
@@ -250,7 +250,7 @@ static size_t take_digits(struct pattern *s, int base, size_t most, uint32_t *re
     return n;
 }
 
-/* \x41, \x{e9}, \o{351}, \u00e9, \101: `at` is the place of the backslash. */
+/* \x41, \x{e9}, \o{351}, \u00e9, \101: `at` is the position of the backslash. */
 static int regex_class_take_number(struct pattern *s, size_t at, char c, uint32_t *ret)
 {
     size_t digits;
@@ -306,7 +306,7 @@ int pattern_code(struct pattern *s, uint32_t *ret)
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
-/* [:name:], whose "[:" was seen; *ret_is: it is one. */
+/* Reads [:name:], after "[:"; *ret_is: it is one. */
 static int take_posix(struct pattern *s, struct charset *to, bool *ret_is)
 {
     static const char *const known[] = {"alnum", "alpha",  "blank", "cntrl", "digit",
@@ -331,7 +331,7 @@ static int take_posix(struct pattern *s, struct charset *to, bool *ret_is)
     add_named(s, name, true, &set);
     if (!strcmp(name, "punct"))
         add_categories(&set, UNI_S); /* \p{Punct} lacks them */
-    if (s->dialect == REGEX_RUST) {  /* there it is of ASCII alone */
+    if (s->dialect == REGEX_RUST) {  /* there it is ASCII only */
         struct charset ascii = {0};
         charset_add(&ascii, 0, 0x7f);
         charset_meet(&set, &ascii);
@@ -345,7 +345,7 @@ static int take_posix(struct pattern *s, struct charset *to, bool *ret_is)
 }
 
 struct members {
-    struct charset all, now; /* what && left, what stands behind it */
+    struct charset all, now; /* the left side of &&, and its right side so far */
     bool met;
     int64_t from; /* a code point that a range may begin with, -1: none */
 };
@@ -380,7 +380,7 @@ static int take_nested(struct pattern *s, unsigned depth, struct members *m)
     return code;
 }
 
-/* A character or an escape, and what is behind a '-'. */
+/* Reads a character or an escape, and what follows a '-'. */
 static int take_member(struct pattern *s, struct members *m)
 {
     size_t at = s->i, k;
@@ -454,7 +454,7 @@ static int take_class(struct pattern *s, unsigned depth, struct charset *to, boo
     return code;
 }
 
-/* The whole is negated in PCRE2, not here: case is ignored before that. */
+/* Negation is left to PCRE2, because case folding comes before it. */
 int pattern_class(struct pattern *s)
 {
     struct charset set = {0};

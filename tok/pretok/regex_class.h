@@ -3,9 +3,9 @@
 #define TOK_PRETOK_REGEX_CLASS_H
 
 /*
- * Classes of characters in a pattern: [..] with ranges, POSIX names, classes within classes and &&;
- * properties; \d \s \w \h. What regex_spell.c and regex_class.c share. Both read pattern.p from
- * pattern.i on and append to pattern.out; ERR_DATA for what Oniguruma has not, or PCRE2 cannot say.
+ * Classes of characters in a pattern: [..] with ranges, POSIX names, nested classes and &&;
+ * properties; \d \s \w \h. Shared by regex_spell.c and regex_class.c, which read pattern.p from
+ * pattern.i on and append to pattern.out; ERR_DATA for what Oniguruma lacks, or PCRE2 cannot do.
  */
 
 #include "base/core/buf.h"
@@ -19,24 +19,24 @@ struct pattern {
     struct buf *out;
     struct err *e;
     enum regex_dialect dialect;
-    size_t classes; /* how many there were: each may take kilobytes */
-    bool folds;     /* case is ignored somewhere */
+    size_t classes; /* number of classes so far: each may take kilobytes */
+    bool folds;     /* case is folded somewhere */
 };
 
 int pattern_refuse(const struct pattern *s, size_t at, const char *what);
 
-/* Behind '['. */
+/* After '['. */
 int pattern_class(struct pattern *s);
 
-/* Behind a backslash: whether a set is named, and it, its letter `c` read. */
+/* After a backslash: whether a set is named there, and the set, after its letter `c`. */
 bool pattern_is_set(const struct pattern *s);
 int pattern_set(struct pattern *s, char c);
 
-/* \b, or \B: where a word character meets another. */
+/* \b, or \B: where a word character meets another character. */
 int pattern_edge(struct pattern *s, bool negated);
 
-/* The code point that an escape stands for, behind the backslash: \n, \x41, \u00e9, \101, \cA and
- * others; a letter without a meaning is itself. */
+/* After a backslash: the code point of an escape, \n, \x41, \u00e9, \101, \cA and others; a letter
+ * without a meaning is itself. */
 int pattern_code(struct pattern *s, uint32_t *ret);
 
 #endif

@@ -6,12 +6,12 @@
 #include "tok/pretok/regex_class.h"
 
 /*
- * From Oniguruma's syntax (Ruby's) to PCRE2's. The same characters mean the same in both but for
- * this: classes are those of Unicode 16.0 and are spelt out (regex_class.c), \h is a hexadecimal
- * digit, \v one character, \R and \N and \O are spelt out, ^ and $ are of lines (PCRE2_MULTILINE),
- * (?m) lets the point match newlines, (?i) in the middle holds to the end of the group,
- * alternatives included, {1,3}+ and {2}? are repetitions of a repetition, a letter behind a
- * backslash that means nothing is that letter. What has no counterpart is refused.
+ * Translates Oniguruma's syntax (Ruby's) to PCRE2's. The differences: classes are those of Unicode
+ * 16.0 and are spelled out (regex_class.c), \h is a hexadecimal digit, \v one character, \R, \N and
+ * \O are spelled out, ^ and $ match at lines (PCRE2_MULTILINE), (?m) lets the dot match newlines,
+ * (?i) inside a group applies to its end, alternatives included, {1,3}+ and {2}? are repetitions of
+ * a repetition, a backslash before a letter without a meaning is dropped. What has no counterpart
+ * is refused.
  */
 
 enum { DEPTH_MAX = 100 };
@@ -23,9 +23,9 @@ struct spell {
         unsigned more; /* groups that end with it */
     } open[DEPTH_MAX + 1];
     size_t depth;
-    size_t atom;   /* where the last thing that can be repeated begins */
-    bool repeated; /* it is repeated already */
-    bool extended; /* (?x) somewhere */
+    size_t atom;   /* start of the last item that can be repeated */
+    bool repeated; /* it has a repetition already */
+    bool extended; /* (?x) is used somewhere */
 };
 
 static bool next_is(const struct pattern *s, char c)
@@ -35,7 +35,7 @@ static bool next_is(const struct pattern *s, char c)
 
 /* ---- escapes ------------------------------------------------------------------------------- */
 
-/* \k<name>, \k<1>, \g<name>: names stay as they are. */
+/* \k<name>, \k<1>, \g<name>: names are kept. */
 static int spell_reference(struct pattern *s, char c)
 {
     size_t at = s->i - 2, from = s->i + 1, end = from;
@@ -55,7 +55,7 @@ static int spell_reference(struct pattern *s, char c)
     return 0;
 }
 
-/* Behind a backslash that is in no class. */
+/* After a backslash outside of a class. */
 static int spell_escape(struct pattern *s)
 {
     size_t at = s->i - 1;
@@ -108,7 +108,7 @@ static const char *options_of(const struct pattern *in)
     return in->dialect == REGEX_RUST ? "imsx-" : "imx-";
 }
 
-/* Options behind "(?", which was put out: i, x, and Oniguruma's m, which is s to others. */
+/* Options after "(?": i, x, and Oniguruma's m, which is s elsewhere. */
 static int spell_options(struct spell *s)
 {
     struct pattern *in = &s->in;
@@ -125,7 +125,7 @@ static int spell_options(struct spell *s)
         return pattern_refuse(in, at, "a group without an end");
     bool alone = in->p[in->i++] == ')';
     buf_addc(in->out, ':');
-    if (alone) { /* to the end of the group round it */
+    if (alone) { /* to the end of the enclosing group */
         s->depth--;
         s->open[s->depth].more++;
     }
@@ -158,7 +158,7 @@ static int spell_open(struct spell *s)
         return pattern_refuse(in, at, "this kind of group");
     buf_addc(in->out, in->p[in->i++]);
     if (next_is(in, '=') || next_is(in, '!'))
-        buf_addc(in->out, in->p[in->i++]); /* or else they would be something to repeat */
+        buf_addc(in->out, in->p[in->i++]); /* otherwise they could be repeated */
     return 0;
 }
 
@@ -176,13 +176,13 @@ static int spell_close(struct spell *s)
 /* ---- repetitions --------------------------------------------------------------------------- */
 
 struct braces {
-    size_t end; /* behind them */
+    size_t end; /* end: after the closing brace */
     const char *low, *high;
     size_t nlow, nhigh;
     bool comma;
 };
 
-/* {2}, {1,3}, {1,}, {,3} at `i`. */
+/* Finds {2}, {1,3}, {1,} or {,3} at `i`. */
 static bool find_braces(const struct pattern *s, struct braces *b)
 {
     size_t i = s->i + 1;
@@ -208,7 +208,7 @@ static bool is_less(const char *a, size_t na, const char *b, size_t nb)
     return na != nb ? na < nb : memcmp(a, b, na) < 0;
 }
 
-/* One that ends before it begins is turned round, and keeps what it has. */
+/* If the maximum is below the minimum, the two are swapped, and the repetition is possessive. */
 static void put_braces(struct buf *out, const struct braces *b)
 {
     bool turned = b->nhigh && is_less(b->high, b->nhigh, b->low, b->nlow);
@@ -219,7 +219,7 @@ static void put_braces(struct buf *out, const struct braces *b)
                  b->comma ? "," : "", (int)b->nhigh, b->nhigh ? b->high : "");
 }
 
-/* What is repeated already becomes one thing. */
+/* Groups an item that is repeated already. */
 static void wrap_atom(struct spell *s)
 {
     struct buf tail = {0}, *out = s->in.out;
@@ -229,7 +229,7 @@ static void wrap_atom(struct spell *s)
     buf_finish(&tail);
 }
 
-/* Whether a repetition stands here; it is put out. */
+/* Copies a repetition; false if there is none. */
 static bool spell_repetition(struct spell *s)
 {
     struct pattern *in = &s->in;
@@ -252,8 +252,8 @@ static bool spell_repetition(struct spell *s)
     return true;
 }
 
-/* Whether what stands before `i`, k bytes, is by itself or with what comes next the same as another
- * number of characters when case is ignored: ss and U+00DF. */
+/* Whether the k bytes before `i`, alone or with what follows, match a different number of
+ * characters when case is folded: ss and U+00DF. */
 static bool is_ligature(const struct pattern *s, size_t k)
 {
     static const char pairs[] = "ssstfffifl";
@@ -295,7 +295,7 @@ static int spell_one(struct spell *s)
     if (in->folds && is_ligature(in, k))
         return pattern_refuse(in, in->i - k, "what is also one character when case is ignored");
     if (c == '{')
-        buf_addc(in->out, '\\'); /* no repetition: the character */
+        buf_addc(in->out, '\\'); /* not a repetition: the character */
     buf_add(in->out, in->p + in->i - k, k);
     return 0;
 }

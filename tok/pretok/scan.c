@@ -19,7 +19,7 @@
            "]+[" LOWERS not_han "]*" end
 #define NOT_HAN "&&[^\\p{Han}]"
 
-/* A pattern may be written in several ways; between some the results never differ. */
+/* A pattern may be spelled in several ways that never differ in their results. */
 static const struct pattern {
     enum scan_family family;
     const char *text;
@@ -56,7 +56,7 @@ static const char *const deepseek3[] = {
 };
 enum { DEEPSEEK3_STEPS = sizeof(deepseek3) / sizeof(deepseek3[0]) };
 
-/* Whether a pattern is the one of a family; ends of lines may stand in it as themselves. */
+/* Whether a pattern is the one of a family; line ends in it may be literal. */
 static bool is_spelling(const char *pattern, const char *known)
 {
     for (; *pattern && *known; pattern++, known++) {
@@ -138,11 +138,11 @@ size_t scan_starts(enum scan_family f, const char *text, size_t n, uint32_t *at)
     return levels[best].level.starts(f, text, n, at);
 }
 
-/* ---- safe cuts ---- */
+/* ---- safe split points ---- */
 
 enum kind { KIND_LETTER, KIND_DIGIT, KIND_SIGN, KIND_BLANK, KIND_WHITE, KIND_UNSURE };
 
-/* Of the code point at p; unsure where it is not whole in n bytes. */
+/* Of the code point at p; unsure if it is incomplete in n bytes. */
 static enum kind kind_of(const uint8_t *p, size_t n)
 {
     unsigned bytes;
@@ -165,9 +165,9 @@ static enum kind kind_of(const uint8_t *p, size_t n)
 }
 
 /*
- * No family has a piece that goes on from what is no white space into a blank, from a letter into
- * an ASCII digit, or from a letter into punctuation above ASCII; and what ends before one of these
- * would end the same at the end of the text.
+ * No family has a pre-token that continues from a character other than white space into a blank,
+ * from a letter into an ASCII digit, or from a letter into punctuation above ASCII; and what ends
+ * before one of these would end the same at the end of the text.
  */
 size_t scan_safe_cut(enum scan_family f, const char *text, size_t n)
 {

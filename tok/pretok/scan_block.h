@@ -3,10 +3,10 @@
 #define TOK_PRETOK_SCAN_BLOCK_H
 
 /*
- * What the families of scan_fast*.c share: the classes of 64 bytes as masks, shifts with a carry
- * from the block before, runs, places put out. A byte behind the first of a code point has the
- * class of its code point, so a change of class is always at a first byte, and the byte before one
- * tells the class of the code point before.
+ * Shared by the families of scan_fast*.c: the classes of 64 bytes as masks, shifts with a carry
+ * from the block before, runs, output of positions. A continuation byte has the class of its code
+ * point, so a change of class is always at a lead byte, and the byte before one has the class of
+ * the code point before.
  */
 
 #include <stdbool.h>
@@ -18,9 +18,9 @@
 #define ALWAYS static inline __attribute__((always_inline))
 #define RARELY(x) __builtin_expect(!!(x), 0)
 
-/* What a family asks of the classes. */
+/* The classes that a family needs. */
 enum scan_want {
-    WANT_CASES = 1, /* upper and lower besides letter */
+    WANT_CASES = 1, /* upper and lower case besides letter */
     WANT_MARKS = 2,
     WANT_PUNCT = 4,
     WANT_ISLES = 8,
@@ -30,34 +30,37 @@ enum scan_want {
 struct masks {
     uint64_t letter, upper, lower, mark, number, white, newline, space, apostrophe, slash, punct;
     uint64_t special;   /* of WANT_ISLES or WANT_HAN */
-    uint64_t high;      /* bytes of 0x80 and above */
-    uint64_t continues; /* of them, those behind the first of a code point */
+    uint64_t high;      /* bytes from 0x80 */
+    uint64_t continues; /* continuation bytes */
 };
 
-/* The categories of the bytes of 0x80 and above, as letters from 'a' on. */
+/* The categories of the bytes from 0x80, as letters from 'a' on. */
 struct classes {
     _Alignas(64) uint8_t of[64 + 8];
 };
 
-/* First bytes of code points by kind, see east_of. */
+/* Lead bytes of code points by kind, see east_of. */
 struct east {
     uint64_t white, sign, letter, special;
 };
 
-/* One text on its way. */
+/* One text in progress. */
 struct scan {
-    const uint8_t *all, *text; /* from the beginning; this block, spaces behind the text's end */
-    size_t left;               /* bytes of the text from here on */
-    uint32_t base;             /* the place of this block */
+    const uint8_t *all,
+        *text;     /* its beginning; this block, padded with spaces after the text's end */
+    size_t left;   /* bytes of the text from here on */
+    uint32_t base; /* position of this block */
     uint32_t *at;
     size_t count;
     struct classes classes;
-    struct east east; /* of the last block that had bytes above ASCII */
+    struct east east; /* of the last block with bytes above ASCII */
 };
 
 /* ---- classes ---- */
 
-/* Fills in the classes of the code points that begin at `leads`, bit 7 for the special ones. */
+/*
+ * Fills in the classes of the code points that begin at `leads`, with bit 7 for the special ones.
+ */
 static __attribute__((noinline)) void classes_fill(struct classes *c, const uint8_t *p,
                                                    uint64_t leads, unsigned want)
 {
@@ -83,16 +86,16 @@ ALWAYS uint64_t in_categories(struct bytes class, int first, int last)
     return b_range(class, (uint8_t)('a' + first), (uint8_t)('a' + last));
 }
 
-/* Bits `mask` of this block and those that reach into it from the block before, as `last` has. */
+/* Bits `mask` of this block and those that reach into it from the block before, from `last`. */
 ALWAYS uint64_t three_bytes(uint64_t mask, uint64_t last, uint64_t continues)
 {
     return mask | ((mask << 1 | mask << 2 | last >> 63 | last >> 62) & continues);
 }
 
 /*
- * The code points of three bytes that running East Asian text is made of, and quotes and dashes,
- * are told by their bytes, so that it needs few looks into the table: a bit stands for those that
- * have it by all of the lower half of the first byte and the lower six bits of the other two.
+ * Code points of three bytes that make up running East Asian text, and quotes and dashes, are
+ * classified by their bytes, so that few table lookups remain: each bit stands for the code points
+ * that have it by each of the low half of the first byte and the low six bits of the other two.
  */
 enum east_sign {
     EAST_WHITE = 1,   /* e3 80 80 */
@@ -104,7 +107,7 @@ enum east_sign {
 
 enum east_letter {
     EAST_HIRAGANA = 1,     /* e3 81 81..bf */
-    EAST_MIXED = 2,        /* e3 82 80..96, a1..bf: of both kinds of kana */
+    EAST_MIXED = 2,        /* both kinds of kana */
     EAST_KATAKANA = 4,     /* e3 83 80..ba, bc..bf */
     EAST_HAN_LOW = 8,      /* e4 b8..bf; e5 to e8 */
     EAST_HAN_HIGH = 16,    /* e5 to e8; e9 80..bd */
@@ -163,10 +166,11 @@ ALWAYS struct east east_of(const uint8_t *p, struct bytes b, unsigned want)
     return e;
 }
 
-/* Adds the code points above ASCII that the table tells; `in` are the bytes of theirs. */
+/* Adds the code points above ASCII by table lookup; `in` is the mask of their bytes. */
 ALWAYS void masks_by_table(struct scan *s, struct masks *m, uint64_t in, unsigned want)
 {
-    memcpy(s->classes.of, s->classes.of + 64, 4); /* what reaches in from the block before */
+    memcpy(s->classes.of, s->classes.of + 64,
+           4); /* code points that reach in from the block before */
     classes_fill(&s->classes, s->text, in & ~m->continues, want);
     struct bytes c = b_load(s->classes.of);
     if (want & (WANT_ISLES | WANT_HAN)) {
@@ -229,19 +233,19 @@ ALWAYS struct masks masks_of(struct scan *s, unsigned want)
 
 /* ---- bits ---- */
 
-/* Of each byte, what holds for the one before; `last` is the mask of the block before. */
+/* For each byte, the mask's bit of the byte before; `last` is the mask of the block before. */
 ALWAYS uint64_t before(uint64_t mask, uint64_t last)
 {
     return mask << 1 | last >> 63;
 }
 
-/* The parts of the runs of `run` that lie at and behind a bit of `from`, which lies within. */
+/* The rest of each run of `run` from a bit of `from` inside it on. */
 ALWAYS uint64_t rest_of_runs(uint64_t run, uint64_t from)
 {
     return run & (~(run + from) | from);
 }
 
-/* The whole of the code points of which `mask` has the first byte or, in `last`, a part. */
+/* All bytes of the code points whose lead byte is in `mask` or, in `last`, any of their bytes. */
 ALWAYS uint64_t whole(uint64_t mask, uint64_t last, uint64_t continues)
 {
     mask |= last >> 63 & continues;
@@ -251,7 +255,7 @@ ALWAYS uint64_t whole(uint64_t mask, uint64_t last, uint64_t continues)
     return mask;
 }
 
-/* ---- places put out ---- */
+/* ---- output of positions ---- */
 
 ALWAYS void put(struct scan *s, uint64_t starts)
 {
@@ -264,7 +268,7 @@ ALWAYS void put(struct scan *s, uint64_t starts)
     s->count += b_places(starts, s->base, s->at + s->count);
 }
 
-/* A place in the block before, behind which nothing has been put out. */
+/* A position in the block before, after which nothing was output. */
 ALWAYS void put_before(struct scan *s, uint32_t place, bool really)
 {
     if (s->count) {
@@ -273,7 +277,7 @@ ALWAYS void put_before(struct scan *s, uint32_t place, bool really)
     }
 }
 
-/* As code_points_before where one of them is longer than a byte. */
+/* code_points_before where one of them is longer than a byte. */
 static __attribute__((noinline)) uint64_t wide_before(struct scan *s, uint64_t here)
 {
     uint64_t starts = 0;
@@ -290,8 +294,8 @@ static __attribute__((noinline)) uint64_t wide_before(struct scan *s, uint64_t h
 }
 
 /*
- * The first bytes of the code points before the bytes `here`; the one that begins in the block
- * before is put out. `wide`: the bytes behind a code point of more than one byte.
+ * The lead bytes of the code points before the bytes `here`; one that begins in the block before is
+ * output. `wide`: the bytes after a code point of more than one byte.
  */
 ALWAYS uint64_t code_points_before(struct scan *s, uint64_t here, uint64_t wide)
 {
@@ -302,9 +306,9 @@ ALWAYS uint64_t code_points_before(struct scan *s, uint64_t here, uint64_t wide)
 }
 
 /*
- * Starts that hold unless the run that begins with them ends in one of `killers`. That is seen
- * behind them, maybe blocks later: they are put out and the last one is taken back. *open: such a
- * run goes on into this block. Nothing else may be put out between such a start and its run's end.
+ * Starts that are valid unless the run that begins with them ends in one of `killers`. That may be
+ * known only blocks later: they are output, and the last one is withdrawn. *open: such a run
+ * continues into this block. Nothing else may be output between such a start and its run's end.
  */
 static __attribute__((noinline)) uint64_t take_back(struct scan *s, uint64_t starts, uint64_t dead)
 {
@@ -313,7 +317,7 @@ static __attribute__((noinline)) uint64_t take_back(struct scan *s, uint64_t sta
         if (older)
             starts &= ~((uint64_t)1 << (63 - __builtin_clzll(older)));
         else
-            s->count -= s->count > 0; /* of bytes that are no UTF-8 there may be none */
+            s->count -= s->count > 0; /* invalid UTF-8 may have none */
     }
     return starts;
 }
@@ -329,7 +333,7 @@ ALWAYS uint64_t starts_unless(struct scan *s, uint64_t *open, uint64_t starts, u
     return RARELY(dead) ? take_back(s, starts, dead) : starts;
 }
 
-/* ---- white space, as all but GPT-2 have it ---- */
+/* ---- white space, for all families but GPT-2 ---- */
 
 struct spaces {
     uint64_t white, plain, newline, continues; /* of the block before */
@@ -337,11 +341,11 @@ struct spaces {
 };
 
 /*
- * White space up to its last newline; else short of its last code point where text follows; else
- * all of it. `taken`: newlines that belong to what stands before them. `text`: the bytes of what
- * counts as text that follows.
+ * White space up to its last newline; else without its last code point if text follows; else all of
+ * it. `taken`: newlines that belong to what precedes them. `text`: bytes that count as following
+ * text.
  *
- * The part behind a newline begins a piece unless it ends in another newline.
+ * White space after a newline begins a pre-token unless it ends in another newline.
  */
 ALWAYS uint64_t white_starts(struct scan *s, struct spaces *last, const struct masks *m,
                              uint64_t taken, uint64_t text)
@@ -363,7 +367,7 @@ struct digits {
     uint64_t number, starts; /* of the block before; enough of their upper bits */
 };
 
-/* Code points of any length: counted one by one. */
+/* Code points of any length, counted one by one. */
 static __attribute__((noinline)) uint64_t triples_counted(struct digits *last, uint64_t number,
                                                           uint64_t continues)
 {
@@ -377,12 +381,12 @@ static __attribute__((noinline)) uint64_t triples_counted(struct digits *last, u
             starts |= (uint64_t)1 << i;
     }
     *last = (struct digits){0, 0};
-    if (number >> 63 && have) /* as ASCII digits would have left it */
+    if (number >> 63 && have) /* the state that ASCII digits would have left */
         *last = (struct digits){~(uint64_t)0 << (64 - have), (uint64_t)1 << (64 - have)};
     return starts;
 }
 
-/* Every third digit of a run begins a piece: the one three behind a start, in a run of four. */
+/* Every third digit of a run begins a pre-token: the one three after a start, in a run of four. */
 ALWAYS uint64_t triples(struct digits *last, uint64_t number, uint64_t high, uint64_t continues)
 {
     if (RARELY(number & high))
@@ -415,7 +419,7 @@ ALWAYS void aho_corasick_add(struct aho_corasick *e, unsigned i)
 
 /* ---- the loop ---- */
 
-/* The last bytes of a text and spaces behind them. */
+/* The last bytes of a text, padded with spaces. */
 struct block_end {
     uint8_t bytes[128];
 };
@@ -425,7 +429,7 @@ ALWAYS void scan_move(struct scan *s, size_t base, size_t n, struct block_end *e
     s->base = (uint32_t)base;
     s->left = n - base;
     s->text = s->all + base;
-    if (s->left < 64 + 4) { /* a code point that begins in the block may end behind it */
+    if (s->left < 64 + 4) { /* a code point that begins in the block may end after it */
         memset(end->bytes, ' ', sizeof(end->bytes));
         memcpy(end->bytes, s->text, s->left);
         s->text = end->bytes;
@@ -434,7 +438,7 @@ ALWAYS void scan_move(struct scan *s, size_t base, size_t n, struct block_end *e
 
 typedef void scan_block(struct scan *s, void *last, unsigned rules);
 
-/* `last` is what a family carries from block to block, all zeros before the text. */
+/* `last` is what a family carries from block to block, zeroed before the text. */
 ALWAYS size_t scan_blocks(const char *text, size_t n, uint32_t *at, void *last, unsigned rules,
                           scan_block *block)
 {

@@ -3,7 +3,7 @@
 #define TOK_PRETOK_SCAN_CLASS_H
 
 /*
- * For scan_*.c: code points of UTF-8 and their classes, and the ways that scan_starts chooses from.
+ * For scan_*.c: code points of UTF-8 and their classes, and the implementations behind scan_starts.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 #define SCAN_UNICODE UNI_16
 
-/* White space that no category of its own has. */
+/* White space without a category of its own. */
 enum { SCAN_NEXT_LINE = 0x85 };
 
 static inline bool scan_continues(uint8_t byte)
@@ -24,7 +24,7 @@ static inline bool scan_continues(uint8_t byte)
     return (byte & 0xc0) == 0x80;
 }
 
-/* The code point at p, which has three more readable bytes. *ret_n bytes long. No check. */
+/* The code point at p, *ret_n bytes long; three more bytes must be readable. No validation. */
 static inline uint32_t scan_decode(const uint8_t *p, unsigned *ret_n)
 {
     if (p[0] < 0x80) {
@@ -44,7 +44,7 @@ static inline uint32_t scan_decode(const uint8_t *p, unsigned *ret_n)
     return c < UNI_LIMIT ? c : 0xfffd;
 }
 
-/* The same where only n bytes can be read, at least one; *ret_n may be more. */
+/* The same where only n >= 1 bytes can be read; *ret_n may be larger. */
 static inline uint32_t scan_decode_within(const uint8_t *p, size_t n, unsigned *ret_n)
 {
     uint8_t end[4] = {0};
@@ -60,7 +60,7 @@ static inline bool scan_ideograph(uint32_t c)
     return c - 0x4e00 <= 0x9fa5 - 0x4e00 || c - 0x3040 <= 0x30ff - 0x3040;
 }
 
-/* Script Han; most of it, and kana, without a search. */
+/* Script Han; for most of it, and kana, without a search. */
 static inline bool scan_han(uint32_t c)
 {
     bool kana = c - 0x3040 <= 0x30ff - 0x3040;
@@ -68,8 +68,8 @@ static inline bool scan_han(uint32_t c)
 }
 
 /*
- * The bytes of a contraction at p, of which `left` can be taken: an apostrophe and s, d, m, t, ll,
- * ve or re; 0 for none. Without regard to case the long s (U+017F) is an s as well.
+ * Bytes of the contraction at p, at most `left`: an apostrophe and s, d, m, t, ll, ve or re; 0 for
+ * none. With case ignored, the long s (U+017F) is an s as well.
  */
 static inline unsigned scan_contraction(const uint8_t *p, size_t left, bool any_case)
 {
@@ -84,7 +84,7 @@ static inline unsigned scan_contraction(const uint8_t *p, size_t left, bool any_
     return any_case && left > 2 && p[1] == 0xc5 && p[2] == 0xbf ? 3 : 0;
 }
 
-/* Where the pre-token that begins at i < n ends. */
+/* The end of the pre-token that begins at i < n. */
 size_t scan_plain_next(enum scan_family f, const char *text, size_t n, size_t i);
 
 size_t scan_plain_starts(enum scan_family f, const char *text, size_t n, uint32_t *at);

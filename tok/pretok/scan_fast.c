@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * GPT-2, and cl100k with its kin, over 64 bytes at a time; compiled once per width of vectors.
+ * GPT-2, and cl100k and its relatives, over 64 bytes at a time; compiled once per vector width.
  * "Before" is always the byte before, which has the class of the code point before.
  */
 
@@ -11,7 +11,7 @@
 
 enum {
     RULE_SINGLE = 1, /* numbers one by one, else by threes */
-    RULE_MARKS = 2   /* marks are letters, else they are as punctuation */
+    RULE_MARKS = 2   /* marks are letters, else like punctuation */
 };
 
 /* ---- GPT-2 ---- */
@@ -21,7 +21,7 @@ struct gpt2 {
     struct aho_corasick ends, cut;
 };
 
-/* An apostrophe that begins a run of others, and letters: a start behind them, none before them. */
+/* An apostrophe that begins a run of others, and letters: a start after them, none before them. */
 static __attribute__((noinline)) void gpt2_contractions(struct scan *s, struct gpt2 *last,
                                                         uint64_t candidates)
 {
@@ -36,9 +36,9 @@ static __attribute__((noinline)) void gpt2_contractions(struct scan *s, struct g
 }
 
 /*
- * Runs of letters, of numbers and of neither begin at a change of class, or with the space (the
- * very character) before them. White space is short of its last code point where text follows; a
- * last one that is a space is the one before a run, another is a piece by itself.
+ * Runs of letters, of numbers and of neither begin at a change of class, or with the space (U+0020)
+ * before them. White space ends before its last code point if text follows; that one, if it is a
+ * space, belongs to the following run, otherwise it is a pre-token by itself.
  */
 ALWAYS void gpt2_block(struct scan *s, void *state, unsigned rules)
 {
@@ -88,13 +88,13 @@ static __attribute__((noinline)) void cl100k_contractions(struct scan *s, struct
 }
 
 /*
- * others     a run of what is no letter, number or white space, with the space before it and the
- *            newlines behind it: begins at a change of class unless a space stands before
- * letters    with one code point before them that is no newline, letter or number: the last of
- *            plain white space, or an other that is a run of its own and has no space before it,
- *            for an other in a longer run or behind a space was taken with that
- * contraction an apostrophe that begins a run of others without a space: a start behind it. Where
- *            letters follow it they begin no piece anyway, they have the apostrophe as their leader
+ * others     a run of characters other than letters, numbers and white space, with a space before
+ *            it and the newlines after it: begins at a change of class unless a space precedes
+ * letters    with one code point before them other than newline, letter or number: the last of
+ *            plain white space, or an other that is a run of its own without a space before it (an
+ *            other in a longer run or after a space belongs to that run)
+ * contraction an apostrophe that begins a run of others without a space: a start after it. Letters
+ *            after it begin no pre-token anyway, since the apostrophe is their leader
  */
 ALWAYS void cl100k_block(struct scan *s, void *state, unsigned rules)
 {
@@ -124,7 +124,7 @@ ALWAYS void cl100k_block(struct scan *s, void *state, unsigned rules)
     last->taken = taken;
 }
 
-/* cl100k takes all white space at the end of the text as one piece, newlines too. */
+/* cl100k makes all white space at the end of the text one pre-token, newlines included. */
 static size_t join_end(const char *text, size_t n, uint32_t *at, size_t count)
 {
     if (count < 2 || (text[at[count - 1] - 1] != '\n' && text[at[count - 1] - 1] != '\r') ||

@@ -2,7 +2,7 @@
 #ifndef TOK_PRETOK_SCAN_FAST_H
 #define TOK_PRETOK_SCAN_FAST_H
 
-/* The families of scan_fast*.c, one set per width of vectors; as scan_starts. */
+/* The families of scan_fast*.c, one set per vector width; same interface as scan_starts. */
 
 #include "tok/pretok/scan_vec.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * o200k, Tekken and Kimi over 64 bytes at a time; compiled once per width of vectors. A word is one
- * optional leader, upper-ish code points, lower-ish code points; marks and the letters without case
- * are both, here "open" ones.
+ * o200k, Tekken and Kimi over 64 bytes at a time; compiled once per vector width. A word is an
+ * optional leader, upper-case code points, lower-case code points; marks and letters without case
+ * count as both, and are called "open" here.
  */
 
 #include "tok/pretok/scan_block.h"
@@ -14,29 +14,29 @@ enum { RULE_SINGLE = 1, RULE_CONTRACTIONS = 2, RULE_SLASHES = 4, RULE_HAN = 8 };
 
 struct cased {
     uint64_t word, open, settled, other, single, firm, plain, space, taken, han;
-    uint64_t unsettled; /* a run of upper ones behind an open one goes on into this block */
+    uint64_t unsettled; /* a run of upper case after an open one continues into this block */
     struct aho_corasick ends, cut;
     struct spaces spaces;
     struct digits digits;
 };
 
-/* Who is what in this block. */
+/* The roles of bytes in this block. */
 struct roles {
-    uint64_t other;  /* punctuation and what is as punctuation */
-    uint64_t starts; /* of its runs, where no space stands before */
+    uint64_t other;  /* punctuation and what counts as such */
+    uint64_t starts; /* starts of its runs, where no space precedes */
     uint64_t single; /* code points at such starts */
-    uint64_t firm;   /* of the others, all but those */
-    uint64_t taken;  /* newlines and slashes behind others */
+    uint64_t firm;   /* the others */
+    uint64_t taken;  /* newlines and slashes after others */
     uint64_t mark;   /* marks that belong to words */
 };
 
 /*
- * others  as in cl100k, but marks are others too where an other stands before that is no leader:
- *         in a longer run, or behind a space. Then newlines and, but for Kimi, slashes mixed with
- *         them (`line`), which are others otherwise.
+ * others  as in cl100k, but marks are others too after an other that is not a leader: in a longer
+ *         run, or after a space. Then newlines and, except for Kimi, slashes mixed with them
+ *         (`line`), which are others elsewhere.
  *
- * What a mark is depends on the other before it, which may depend on a mark before that: tried
- * again until nothing changes. Every round settles at least one byte more, from the left.
+ * What a mark is depends on the other before it, which may depend on a mark before that: iterated
+ * until nothing changes. Every round settles at least one byte more, from the left.
  */
 ALWAYS struct roles roles_of(const struct cased *last, const struct masks *m, uint64_t other,
                              uint64_t line)
@@ -62,8 +62,8 @@ ALWAYS struct roles roles_of(const struct cased *last, const struct masks *m, ui
 
 /*
  * A contraction belongs to the word right before it, but a word has only one: an apostrophe at the
- * end of a contraction begins a piece. Returns the apostrophes that belong to words; behind the
- * contraction a piece begins, within it (as in 'lL) none.
+ * end of a contraction begins a pre-token. Returns the apostrophes that belong to words; after the
+ * contraction a pre-token begins, but none inside it (as in 'lL).
  */
 static __attribute__((noinline)) uint64_t cased_contractions(struct scan *s, struct cased *last,
                                                              uint64_t candidates)
@@ -82,13 +82,13 @@ static __attribute__((noinline)) uint64_t cased_contractions(struct scan *s, str
 }
 
 /*
- * Within a run of letters and marks a piece begins
- * - at an upper one when a lower one stands before it, with nothing but open ones between: behind
- *   those the lower-ish part has begun and takes no upper one;
- * - at the first of the upper ones at the end of the run when an open one stands before them: the
- *   first shape, which must end in a lower-ish one, is tried first and leaves them. Whether the
- *   upper ones end the run is seen behind them.
- * No open one behind a contraction is in the lower-ish part of what stands before it.
+ * Within a run of letters and marks a pre-token begins
+ * - at an upper one when a lower one precedes it, with only open ones between: after those, the
+ *   lower-case part has begun and takes no upper one;
+ * - at the first of the upper ones at the end of the run when an open one precedes them: the first
+ *   alternative, which must end in a lower one, is tried first and leaves them. Whether the upper
+ *   ones end the run is known only after them.
+ * No open one after a contraction is in the lower-case part of what precedes it.
  */
 ALWAYS uint64_t case_starts(struct scan *s, struct cased *last, const struct masks *m,
                             uint64_t open, uint64_t ends)
@@ -106,8 +106,8 @@ ALWAYS uint64_t case_starts(struct scan *s, struct cased *last, const struct mas
 
 /*
  * Letters with a leader as in cl100k, marks among them; numbers and white space too. In Kimi a run
- * of Han is a piece and no part of words; false, and nothing is done, where a block has Han that
- * are no letters, for what those are depends on what stands before them.
+ * of Han is a pre-token and not part of words; false, and nothing is done, if a block has Han that
+ * are not letters, since their role depends on what precedes them.
  */
 ALWAYS bool cased_block(struct scan *s, struct cased *last, unsigned rules)
 {
@@ -164,9 +164,8 @@ size_t SCAN(tekken)(const char *text, size_t n, uint32_t *at)
     return scan_blocks(text, n, at, &last, RULE_SINGLE | RULE_SLASHES, o200k_block);
 }
 
-/*
- * The pieces of this block from the last sure start on, one by one; where the first behind begins.
- */
+/* The pre-tokens of this block from the last certain start on, one by one; returns the start of the
+ * first one after it. */
 static size_t kimi_by_hand(struct scan *s, const struct cased *last, size_t n)
 {
     const char *text = (const char *)s->all;
@@ -179,7 +178,7 @@ static size_t kimi_by_hand(struct scan *s, const struct cased *last, size_t n)
     return next;
 }
 
-/* A start that is sure is like the beginning of a text: the blocks begin anew there. */
+/* A certain start is like the beginning of a text: blocks restart there. */
 size_t SCAN(kimi)(const char *text, size_t n, uint32_t *at)
 {
     struct cased last = {0};

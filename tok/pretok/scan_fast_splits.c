@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * DeepSeek-V3's three splits at once, over 64 bytes at a time; compiled once per width of vectors.
- */
+/* DeepSeek-V3's three splits at once, over 64 bytes at a time; compiled once per vector width. */
 
 #include "tok/pretok/scan_block.h"
 #include "tok/pretok/scan_fast.h"
@@ -10,14 +8,14 @@
 
 struct splits {
     uint64_t word, punct, rest, isle, plain, space, taken, command, continues; /* as in block */
-    uint64_t command_open; /* ASCII letters behind punctuation go on into this block */
+    uint64_t command_open; /* ASCII letters after punctuation continue into this block */
     struct spaces spaces;
     struct digits digits;
 };
 
 /*
- * One ASCII punctuation mark that begins a piece, and the ASCII letters behind it: other letters
- * and marks behind those begin a piece. `behind`: the first of the ASCII letters.
+ * One ASCII punctuation mark that begins a pre-token, and the ASCII letters after it; other letters
+ * and marks after those begin a pre-token. `behind`: the first of the ASCII letters.
  */
 ALWAYS uint64_t behind_commands(struct splits *last, uint64_t ascii, uint64_t behind, uint64_t word)
 {
@@ -29,13 +27,13 @@ ALWAYS uint64_t behind_commands(struct splits *last, uint64_t ascii, uint64_t be
 }
 
 /*
- * numbers, isles  the first two splits: pieces end before and behind them. White space before them
- *                 is at the end of its piece and stays whole; the third split looks at nothing
- *                 beyond an edge of isles
- * words           letters and marks, with one code point before them that is no newline, letter or
- *                 punctuation: plain white space, or one of the rest, which begins a piece then
- * punctuation     with the space before it and the newlines behind it; see behind_commands
- * rest            what no split takes: a run is a piece
+ * numbers, isles  the first two splits: pre-tokens end before and after them. White space before
+ *                 them is at the end of its piece of text and stays whole; the third split does not
+ *                 look beyond an edge of isles
+ * words           letters and marks, with one code point before them other than newline, letter or
+ *                 punctuation: plain white space, or one of the rest, which then begins a pre-token
+ * punctuation     with a space before it and the newlines after it; see behind_commands
+ * rest            what no split matches: a run is a pre-token
  */
 ALWAYS void splits_block(struct scan *s, void *state, unsigned rules)
 {

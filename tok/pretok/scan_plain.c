@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The regexes of the families by hand, alternative by alternative and in their order, over code
- * points. The slow twin of scan_fast.c, and what a machine without its vectors runs.
+ * The regexes of the families by hand, alternative by alternative in their order, over code points.
+ * The slow twin of scan_fast.c, and the code for processors without its vectors.
  */
 
 #include "base/core/err.h"
 #include "tok/pretok/scan_class.h"
 
-/* Classes, one bit each; a set is a sum of them. */
+/* Classes, one bit each; a set is their union. */
 enum {
     UPPER = 1, /* Lu Lt */
     LOWER = 2, /* Ll */
@@ -17,11 +17,11 @@ enum {
     NUMBER = 16,
     WHITE = 32,
     PUNCT = 64,    /* P S */
-    REST = 128,    /* the controls, what is not assigned */
-    HAN = 256,     /* besides its class */
-    OUTSIDE = 512, /* instead of its class: not of this piece of DeepSeek's second split */
+    REST = 128,    /* controls, unassigned code points */
+    HAN = 256,     /* in addition to its class */
+    OUTSIDE = 512, /* in place of its class: not in this piece of DeepSeek's second split */
     LETTER = UPPER | LOWER | OTHER,
-    NOT_HAN = 1024 /* in a set: without those of class HAN */
+    NOT_HAN = 1024 /* in a set: without members of class HAN */
 };
 
 struct src {
@@ -46,7 +46,7 @@ static unsigned class_of(const struct src *s, uint32_t c)
     return han | (set & UNI_M ? MARK : set & UNI_N ? NUMBER : set & (UNI_P | UNI_S) ? PUNCT : REST);
 }
 
-/* The class of the code point at i, 0 at the end; *ret_next is where it ends. */
+/* The class of the code point at i, 0 at the end; *ret_next is its end. */
 static unsigned class_at(const struct src *s, size_t i, size_t *ret_next)
 {
     unsigned bytes;
@@ -63,7 +63,7 @@ static bool is_in(unsigned class, unsigned set)
     return class & set & ~(unsigned)HAN && !(set & NOT_HAN && class & HAN);
 }
 
-/* Where the run of the set from i on ends. */
+/* The end of the run of the set from i on. */
 static size_t scan_plain_run(const struct src *s, size_t i, unsigned set)
 {
     size_t next;
@@ -89,7 +89,7 @@ static size_t behind_space(const struct src *s, size_t i)
     return i + (i < s->n && s->text[i] == ' ');
 }
 
-/* One code point at i that is no newline and not in the set, if there is one. */
+/* Skips one code point at i that is not a newline or in the set, if there is one. */
 static size_t behind_leader(const struct src *s, size_t i, unsigned set)
 {
     size_t next;
@@ -106,8 +106,8 @@ static size_t numbers(const struct src *s, size_t i, int most)
 }
 
 /*
- * White space: up to its last newline; else short of its last code point where something else of
- * the piece follows; else all of it. Where `whole`, all of it first of all if the text ends there.
+ * White space: up to its last newline; else without its last code point if something else of the
+ * piece follows; else all of it. With `whole`, all of it takes precedence at the end of the text.
  */
 static size_t white(const struct src *s, size_t i, bool newline_rule, bool whole)
 {
@@ -166,8 +166,9 @@ static size_t back_one(const struct src *s, size_t i)
 }
 
 /*
- * From `from` on: upper-ish code points, then at least `least` lower-ish ones; the marks and the
- * letters without case are both. As many upper-ish ones as leave enough; from where there is none.
+ * From `from` on: upper-case code points, then lower-case ones, at least one if `lower_needed`;
+ * marks and letters without case count as both. Takes as many upper-case ones as leave enough;
+ * returns `from` if there is no match.
  */
 static size_t cased(const struct src *s, size_t from, bool lower_needed)
 {
@@ -211,7 +212,7 @@ static bool ascii_letter(const struct src *s, size_t i)
     return i < s->n && (s->text[i] | 0x20) >= 'a' && (s->text[i] | 0x20) <= 'z';
 }
 
-/* DeepSeek's third split within a piece of the first two; i where nothing matches. */
+/* DeepSeek's third split within a piece of the first two; i if nothing matches. */
 static size_t third_split(const struct src *s, size_t i)
 {
     size_t end, from, next;
@@ -230,7 +231,7 @@ static size_t third_split(const struct src *s, size_t i)
     return white(s, i, true, false);
 }
 
-/* Isles are split by the third too: for that they are pieces of their own, and what is between. */
+/* The third split applies to isles too, which are pieces of their own, and to the text between. */
 static size_t next_deepseek3(const struct src *text, size_t i)
 {
     unsigned bytes;
@@ -239,7 +240,7 @@ static size_t next_deepseek3(const struct src *text, size_t i)
     size_t next, end = numbers(&s, i, 3);
     if (end > i || (end = third_split(&s, i)) > i)
         return end;
-    /* no split takes it: it is a piece with its neighbours of which the same is true */
+    /* no split matches it: it forms a pre-token with neighbours of which the same is true */
     for (end = i; class_at(&s, end, &next) & REST && third_split(&s, end) == end;)
         end = next;
     return end;

@@ -3,7 +3,7 @@
 #define TOK_PRETOK_SCAN_VEC_H
 
 /*
- * 64 bytes as one value and questions to all of them at once; bit i of an answer is for byte i.
+ * 64 bytes as one value and predicates over all of them; bit i of a result is for byte i.
  * For scan_*.c that are compiled with WEFT_SCAN 256 (AVX2, BMI) or 512 (AVX-512 with VBMI2).
  */
 
@@ -74,7 +74,7 @@ static inline uint64_t b_test(uint64_t some, struct bytes b, uint8_t bits)
     return _mm512_mask_test_epi8_mask(some, b.v, _mm512_set1_epi8((char)bits));
 }
 
-/* base + the places of the bits; writes 64 numbers at most, the first of them count. */
+/* base + the positions of the bits; may write up to 64 numbers, of which the first ones count. */
 static inline size_t b_places(uint64_t bits, uint32_t base, uint32_t *at)
 {
     static const uint8_t iota[64] = {
@@ -188,7 +188,7 @@ static inline uint64_t b_test(uint64_t some, struct bytes b, uint8_t bits)
     return some & ~b_high(not );
 }
 
-/* Eight at a time, for a loop that ends after each would be guessed wrong more often. */
+/* Eight at a time: a loop that ends after each would be mispredicted more often. */
 static inline size_t b_places(uint64_t bits, uint32_t base, uint32_t *at)
 {
     size_t n = (size_t)_mm_popcnt_u64(bits);

@@ -9,7 +9,7 @@
 #include "base/io/path.h"
 #include "tok/stream/documents_file.h"
 
-enum { PART = 1 << 16 }; /* bytes of a value out of its file */
+enum { PART = 1 << 16 }; /* bytes read at a time of a value in its file */
 
 struct docs *docs_create(const char *const *path, size_t npath, enum docs_format format,
                          const char *const *key, size_t nkeys)
@@ -154,7 +154,7 @@ static int documents_judge(const struct docs *d, size_t k, enum jsonl_kind kind,
     return err_set(e, ERR_DATA, "the value under \"%s\" is not a string", d->key[k]);
 }
 
-/* Of a good line that lacks a key: those that it has. */
+/* For a valid line that lacks a key: lists those that it has. */
 static void say_keys(const struct docs *d, const char *p, size_t n, struct err *e)
 {
     struct buf keys = {0};
@@ -188,7 +188,7 @@ static int parse_record(struct docs *d, const char *p, size_t n, struct err *e)
     return 0;
 }
 
-/* A long line goes through `scan`. *ret_blank: there is nothing but white space in it. */
+/* Scans a long line with `scan`. *ret_blank: it is only white space. */
 static int scan_line(struct docs *d, bool *ret_blank, bool *ret_bad, struct err *e)
 {
     bool last = false;
@@ -263,7 +263,7 @@ static int next_row(struct docs *d, bool *ret_more, struct err *e)
     return 0;
 }
 
-/* The next value of the record at hand; *ret false: there is none left. */
+/* The next value of the current record; *ret false: there is none left. */
 static int next_value(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret,
                       struct err *e)
 {

@@ -10,7 +10,7 @@
 
 enum { CHUNK = 1 << 18 };
 
-/* Of the file at hand. */
+/* Of the current file. */
 uint64_t docs_file_consumed(const struct docs *d)
 {
     return d->rows.file ? docs_rows_consumed(&d->rows) : zin_consumed(d->in);
@@ -18,7 +18,7 @@ uint64_t docs_file_consumed(const struct docs *d)
 
 /* ---- bytes and lines --------------------------------------------------------------------- */
 
-/* Reads more behind what is there; the buffer keeps JSONL_PADDING bytes behind its end. */
+/* Reads more after what is in the buffer, and keeps JSONL_PADDING bytes after it. */
 static int documents_fill(struct docs *d, struct err *e)
 {
     if (d->start && (d->start == d->buf.len || d->start >= CHUNK)) {
@@ -88,7 +88,7 @@ int docs_file_line_part(struct docs *d, const char **ret, size_t *ret_n, bool *r
     return 0;
 }
 
-/* The whole lines that the buffer holds, at least one; the last of a file may lack its feed. */
+/* The whole lines in the buffer, at least one; the last of a file may lack its line feed. */
 int docs_file_lines(struct docs *d, const char **ret, size_t *ret_n, bool *ret_more, struct err *e)
 {
     for (;;) {
@@ -108,7 +108,7 @@ int docs_file_lines(struct docs *d, const char **ret, size_t *ret_n, bool *ret_m
     }
 }
 
-/* ---- which format ------------------------------------------------------------------------ */
+/* ---- format detection -------------------------------------------------------------------- */
 
 static bool documents_ends_in(const char *s, size_t n, const char *tail)
 {
@@ -138,9 +138,9 @@ static bool is_empty_object(const char *p, const char *end)
     return last && jsonl_blank(p + 1, last) && jsonl_blank(last + 1, end);
 }
 
-/* Looks at the first line (as far as it was read) and leaves it in place. An object without any of
- * the keys is a record too, which is refused then: nobody is glad of ids of its braces. But {} may
- * well be a line of code. */
+/* Tests the first line (as far as it was read) without consuming it. An object without any of the
+ * keys counts as a record, to be refused: ids of its braces help nobody. But {} may be a line of
+ * code. */
 static bool content_is_jsonl(struct docs *d)
 {
     size_t start = d->start;
@@ -152,14 +152,14 @@ static bool content_is_jsonl(struct docs *d)
         return false;
     const char *end = memchr(p, '\n', n);
     if (!end && !d->ended)
-        return true; /* a brace and then a line longer than the buffer */
+        return true; /* a brace, and a line longer than the buffer */
     if (!end)
         end = p + n;
     return !is_empty_object(p, end) &&
            !jsonl_parse(d->parser, p, (size_t)(end - p), d->value, NULL);
 }
 
-/* A pipe may give its first bytes in pieces. */
+/* A pipe may deliver its first bytes in pieces. */
 static int fill_first(struct docs *d, bool check, struct err *e)
 {
     int code;
@@ -191,11 +191,11 @@ static int open_table(struct docs *d, const char *path, struct err *e)
         d->beside ? mem_strdup(d->beside) : path_join(dir && *dir ? dir : "/var/tmp", "x");
     int code = docs_rows_open(&d->rows, path, d->key, d->nkeys, beside, e);
     free(d->rows_beside);
-    d->rows_beside = beside; /* as long as the rows */
+    d->rows_beside = beside; /* valid as long as the rows */
     return code;
 }
 
-/* Finds out what the file is; its first bytes stay in the buffer. */
+/* Detects the file's format; its first bytes stay in the buffer. */
 static int judge_file(struct docs *d, const char *path, struct err *e)
 {
     const char *name;
@@ -242,7 +242,7 @@ int docs_file_open(struct docs *d, struct err *e)
     return d->format == DOCS_PARQUET ? open_table(d, path, e) : judge_file(d, path, e);
 }
 
-/* Closes the file that is done. */
+/* Closes the current file. */
 void docs_file_leave(struct docs *d)
 {
     d->before += docs_file_consumed(d);

@@ -154,7 +154,7 @@ int docstream_open(struct docstream *d, struct zin *in, struct err *e)
     return code;
 }
 
-/* The next k ids behind those in d->buf, as int32, checked. */
+/* Appends the next k ids to those in d->buf, as int32, checked. */
 static int stream_take_ids(struct docstream *d, size_t k, struct err *e)
 {
     size_t width = d->header.width;
@@ -236,7 +236,7 @@ int docstream_next(struct docstream *d, const int32_t **ret_id, size_t *ret_n, b
     uint64_t n = 0;
     int code = docstream_begin(d, &n, ret_more, e);
     buf_reset(&d->buf);
-    while (!code && d->left) /* piece by piece, so that a lying count allocates nothing */
+    while (!code && d->left) /* in blocks, so that a false count allocates nothing */
         code = stream_take_ids(d, part_of(d), e);
     *ret_id = (const int32_t *)(const void *)d->buf.data;
     *ret_n = (size_t)n;

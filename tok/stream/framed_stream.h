@@ -19,20 +19,20 @@
 #include "base/core/hash.h"
 #include "base/io/zin.h"
 
-enum { DOCSTREAM_TYPE = 64, DOCSTREAM_PATH = 4096 }; /* with the NUL */
+enum { DOCSTREAM_TYPE = 64, DOCSTREAM_PATH = 4096 }; /* NUL included */
 
 struct docstream_header {
     uint64_t vocab_size;
     int64_t eod;               /* -1: none */
     uint32_t width;            /* bytes of an id: 2 or 4 */
     char digest[SHA_TEXT];     /* of the tokenizer */
-    char type[DOCSTREAM_TYPE]; /* "HuggingFaceTokenizer"; "" if not known */
-    char path[DOCSTREAM_PATH]; /* of its file, as it was named; "" if there is none */
+    char type[DOCSTREAM_TYPE]; /* "HuggingFaceTokenizer"; "" if unknown */
+    char path[DOCSTREAM_PATH]; /* the tokenizer's file, as given; "" if there is none */
 };
 
 /* Writer: appends bytes to `out`; the caller passes them on. */
 void docstream_put_header(struct buf *out, const struct docstream_header *h);
-/* A document is the count of its ids, then these in parts. */
+/* A document is its number of ids, then the ids in parts. */
 void docstream_put_count(struct buf *out, uint64_t n);
 void docstream_put_ids(struct buf *out, const struct docstream_header *h, const int32_t *id,
                        size_t n);
@@ -46,19 +46,19 @@ struct docstream {
     bool ended;         /* private */
     uint64_t offset;    /* of the next byte, for messages */
     uint64_t docs, ids; /* so far */
-    uint64_t left;      /* ids of the document at hand that docstream_part has not given yet */
+    uint64_t left;      /* ids of the current document that docstream_part has not returned yet */
 };
 
 int docstream_open(struct docstream *d, struct zin *in, struct err *e);
 
-/* *ret_id (valid until the next call) and *ret_n; *ret_more false at the end. Ids are checked
- * against vocab_size. */
+/* *ret_id is valid until the next call; *ret_more false at the end. Ids are checked against
+ * vocab_size. */
 int docstream_next(struct docstream *d, const int32_t **ret_id, size_t *ret_n, bool *ret_more,
                    struct err *e);
 
 /*
- * The same in parts, so that a long document need not be held whole: *ret_n ids are its own, which
- * docstream_part then gives, at most DOCSTREAM_PART at once; all of them must be taken.
+ * The same in parts, so that a long document need not be in memory whole: it has *ret_n ids, which
+ * docstream_part then returns, at most DOCSTREAM_PART per call; all of them must be taken.
  */
 enum { DOCSTREAM_PART = 1 << 18 };
 int docstream_begin(struct docstream *d, uint64_t *ret_n, bool *ret_more, struct err *e);

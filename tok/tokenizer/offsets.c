@@ -7,7 +7,7 @@
 #include "base/core/utf8.h"
 #include "tok/tokenizer/tokenizer_work.h"
 
-/* Places of ids: what the engines say, in the unit asked for and with the template. */
+/* Spans of ids: the engines' spans, in the requested unit and with the template. */
 
 void tok_ranges_finish(struct tok_ranges *r)
 {
@@ -22,10 +22,10 @@ struct tok_range *tok_ranges_add(struct tok_ranges *r)
     return &r->at[r->n++];
 }
 
-/* For each byte the number of its character; one more entry for the end. */
+/* The index of each byte's character; one more entry for the end. */
 static uint32_t *number_chars(const char *text, size_t n)
 {
-    enum { RUN = 8 }; /* a run of bytes that is no UTF-8 has at most three */
+    enum { RUN = 8 }; /* an invalid sequence has at most three bytes */
     uint32_t *number = mem_grow(NULL, n + 1, sizeof(*number)), chars = 0;
     for (size_t i = 0, k; i < n; i += k, chars++) {
         k = utf8_char(text + i, text + n);
@@ -38,8 +38,8 @@ static uint32_t *number_chars(const char *text, size_t n)
     return number;
 }
 
-/* As the reference does what has no place in the text: an end within a character is before it, one
- * that is too far two behind the beginning. */
+/* Offsets beyond the text become what the reference gives: an end inside a character is before it,
+ * one too far is two after the beginning. */
 static void lost_to_chars(struct tok_span *x, const uint32_t *number, size_t n)
 {
     if (x->begin >= n)
@@ -52,7 +52,7 @@ static void lost_to_chars(struct tok_span *x, const uint32_t *number, size_t n)
     x->begin = begin;
 }
 
-/* Characters that spans have a part of. */
+/* Widens spans to whole characters. */
 static void to_chars(struct tok_spans *s, const uint32_t *number, size_t n)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -85,7 +85,7 @@ static void to_bytes(struct tok_spans *s, const uint32_t *number, size_t n)
     free(at);
 }
 
-/* As process_offsets of tokenizers' byte_level.rs says it. */
+/* process_offsets of tokenizers' byte_level.rs. */
 static void trim(const struct tok_trim *t, struct tok_span *s, bool first)
 {
     size_t lead = s->lead, trail = s->trail;
@@ -97,7 +97,7 @@ static void trim(const struct tok_trim *t, struct tok_span *s, bool first)
         s->end = s->end - trail > s->begin ? s->end - trail : s->begin;
 }
 
-/* In `first`, all as if each were the first of a text. */
+/* In `first`, each as if it were the first of a text. */
 static void trim_all(const struct tok_engine *g, struct tok_spans *s, struct tok_spans *first)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -118,7 +118,7 @@ static bool any_lost(const struct tok_spans *s)
     return i < s->n;
 }
 
-/* White space is left out by characters, whatever the unit: it was counted so. */
+/* White space is trimmed by characters, whatever the unit: it was counted so. */
 static void finish_spans(const struct tokenizer *t, const char *text, size_t n, enum tok_unit unit,
                          struct tok_spans *s, struct tok_spans *first)
 {
@@ -136,7 +136,7 @@ static void finish_spans(const struct tokenizer *t, const char *text, size_t n, 
     free(number);
 }
 
-/* The slow way, and whether it went as the fast one did. */
+/* The slow path, checked against the ids of the fast one. */
 static int find_spans(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                       const int32_t *id, size_t nids, struct tok_spans *spans, struct err *e)
 {

@@ -36,7 +36,7 @@ static int find_path(const struct tok_flags *f, const char **ret, struct err *e)
     return 0;
 }
 
-/* By the option that Megatron has for the type. */
+/* Names the option that Megatron has for the type. */
 static int refuse_nothing(const struct tok_flags *f, struct err *e)
 {
     const struct format_type *type = NULL;
@@ -142,7 +142,7 @@ size_t tok_flags_choices(const struct tok_flags *f, struct tok_choice ret[TOK_CH
     size_t special = list->len;
     for (size_t i = 0; i < f->tiktoken_special.n; i++)
         buf_addf(list, "%s%s", i ? " " : "", f->tiktoken_special.item[i]);
-    const char *text = buf_str(list); /* does not move any more */
+    const char *text = buf_str(list); /* the buffer no longer grows */
     if (f->num_special)
         ret[n++] = (struct tok_choice){"tiktoken-num-special-tokens", text};
     if (f->tiktoken_special.n)

@@ -45,7 +45,7 @@ struct tok_flags {
     bool sample;                      /* --output_format sample_id, sample_piece */
     const char *alpha;                /* --alpha */
     int64_t nbest;                    /* --nbest_size */
-    bool no_digest;                   /* no option: who asks for no digest says so */
+    bool no_digest;                   /* not an option: set by callers that need no digest */
 };
 
 /* "auto|SentencePieceTokenizer|..." */
@@ -134,11 +134,11 @@ struct tok_flags {
  */
 const char *tok_flags_fact(struct tokenizer *const *t, size_t n, const char *fact, struct buf *why);
 
-/* True when the user named any tokenizer at all. */
+/* True if the user named any tokenizer at all. */
 bool tok_flags_given(const struct tok_flags *f);
 
 /*
- * Opens what the flags name. ERR_USAGE when they name nothing, two files, or a file of the wrong
+ * Opens what the flags name. ERR_USAGE if they name nothing, two files, or a file by the wrong
  * option; otherwise as tok_open.
  */
 int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err *e);
@@ -150,9 +150,9 @@ struct tok_choice {
 enum { TOK_CHOICES = 4 };
 
 /*
- * What ids of a text depend on besides --specials and tok_info's type, digest, vocabulary size and
- * end of document: options that were given. Returns how many there are. Values live as long as the
- * flags and what is put into `list`.
+ * What the ids of a text depend on besides --specials and tok_info's type, digest, vocabulary size
+ * and end of document: the options given. Returns their number. Values live as long as the flags
+ * and what is appended to `list`.
  */
 size_t tok_flags_choices(const struct tok_flags *f, struct tok_choice ret[TOK_CHOICES],
                          struct buf *list);

@@ -3,8 +3,8 @@
 
 #include "tok/tokenizer/tokenizer.h"
 
-/* As tokenizers 0.23.3 pads one text: the length that is aimed at is rounded up, a text that is
- * longer stays as it is. */
+/* Pads one text like tokenizers 0.23.3: the target length is rounded up, longer texts are
+ * unchanged. */
 uint64_t tok_pad_count(const struct tok_padding *p, uint64_t n)
 {
     uint64_t to = p->to > 0 ? (uint64_t)p->to : n, multiple = (uint64_t)p->multiple;

@@ -10,43 +10,43 @@
 #include "tok/tokenizer/tokenizer_work.h"
 
 /*
- * One text by many threads. Its parts end at cuts; each thread takes the next one, and encodes it
- * into memory that is used again and again, so that it stays in the processor's cache. Whoever has
- * done a part puts the parts that come next, if they are done, behind the caller's ids: where each
- * goes is told under a lock, and the ids are copied outside.
+ * One text by many threads. Its parts end at split points; each thread takes the next one, and
+ * encodes it into memory that is reused, so that it stays in the processor's cache. A thread that
+ * has finished a part appends the next parts in order, if they are finished, to the caller's ids:
+ * positions are assigned under a lock, and the ids are copied outside.
  *
- * Where ids depend on a sum, a thread finds out of its part what does not. The rest is little, and
- * done by one thread at a time as the part's turn comes.
+ * If ids depend on a sum, a thread computes what does not depend on it. The rest is little, and
+ * done by one thread at a time in order of the parts.
  */
 
 enum {
-    WINDOW = 8 << 10, /* bytes in which a cut is looked for at once */
+    WINDOW = 8 << 10, /* bytes in which a split point is searched at a time */
     PART_LEAST = 16 << 10,
     PART_MOST = 128 << 10,
-    PARTS_EACH = 8,    /* parts for a thread, so that all end at about the same time */
-    TOGETHER = 1 << 20 /* bytes for each thread of a text that comes in parts */
+    PARTS_EACH = 8,    /* parts per thread, so that all end at about the same time */
+    TOGETHER = 1 << 20 /* bytes per thread of a text that comes in parts */
 };
 
 struct job {
     const struct tokenizer *t;
     struct tok_work *const *work;
     const char *text;
-    uint64_t text_at; /* where it begins in the whole one */
-    bool first, last; /* the whole one begins, ends here */
+    uint64_t text_at; /* its offset in the whole text */
+    bool first, last; /* it is the beginning, the end of the whole text */
     struct tok_part *part;
     size_t nparts;
-    atomic_size_t taken;  /* parts, from the first on */
-    pthread_mutex_t lock; /* of the rest, and of what is done of parts */
+    atomic_size_t taken;  /* number of parts taken */
+    pthread_mutex_t lock; /* for all below, and for `done` of parts */
     struct tok_ids *ids;
     size_t start;   /* of this text's ids */
-    size_t settled; /* parts that have their place there, in order */
-    int settling;   /* threads that write there */
-    float sum;      /* behind the settled parts */
+    size_t settled; /* parts placed there, in order */
+    int settling;   /* threads copying ids */
+    float sum;      /* after the settled parts */
 };
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-/* The last cut in text[from .. to), of what begins at `begin`, which is one; 0 if there is none. */
+/* The last split point in text[from .. to), of text that begins at split point `begin`; 0: none. */
 static size_t find_cut(const struct tokenizer *t, const char *text, size_t begin, size_t from,
                        size_t to)
 {
@@ -73,7 +73,7 @@ static void add_part(struct tok_work *w, size_t n, size_t end)
     w->part[n] = (struct tok_part){.end = end};
 }
 
-/* Their number. */
+/* Returns the number of parts. */
 static size_t find_parts(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                          size_t size)
 {
@@ -98,7 +98,7 @@ static size_t part_start(const struct job *j, size_t i)
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
-/* Memory that was used before, if there is any. */
+/* Reuses memory of a settled part, if there is any. */
 static struct tok_ids take_spare(struct job *j)
 {
     struct tok_work *w = j->work[0];
@@ -128,7 +128,7 @@ static int fail(const struct job *j, struct tok_work *w, size_t i, int code)
     return w->code = code;
 }
 
-/* The ids of a part, or what can be told of them without the sum. */
+/* The ids of a part, or what can be computed of them without the sum. */
 static int find_ids(struct job *j, struct tok_work *w, size_t i)
 {
     const struct tok_engine *g = &j->t->engine;
@@ -150,7 +150,7 @@ static int find_ids(struct job *j, struct tok_work *w, size_t i)
 
 /* ---- their ids in order --------------------------------------------------------------------- */
 
-/* Of two ids that fuse where parts meet, one goes. */
+/* Of two ids that fuse where parts meet, one is dropped. */
 static bool fuses(const struct job *j, int32_t before, int32_t id)
 {
     return j->t->engine.fuses >= 0 && before == id && id == j->t->engine.fuses;
@@ -181,7 +181,7 @@ static bool has_room(const struct job *j, size_t n)
     return j->ids->cap - j->ids->n >= n;
 }
 
-/* Room for the ids of the next part, and for as many of each byte behind it. */
+/* Reserves space for the ids of the next part, and at the same rate for the rest of the text. */
 static void parallel_make_room(struct job *j, size_t n)
 {
     double ids = (double)(j->ids->n - j->start + n), bytes = (double)j->part[j->settled].end;
@@ -189,7 +189,7 @@ static void parallel_make_room(struct job *j, size_t n)
     tok_ids_reserve(j->ids, n + (size_t)(rest > 0 ? ids / bytes * rest * 1.02 : 0));
 }
 
-/* Places the ids of the next part with the lock, and copies them without it. */
+/* Reserves the next part's ids under the lock, and copies them without it. */
 static void copy_ids(struct job *j, const struct tok_ids *found)
 {
     int32_t *last_id = &j->work[0]->last_id;
@@ -206,7 +206,7 @@ static void copy_ids(struct job *j, const struct tok_ids *found)
     pthread_mutex_lock(&j->lock);
 }
 
-/* The caller's ids move only while none is written there. */
+/* The caller's list may be reallocated only while no thread copies into it. */
 static bool can_settle(const struct job *j)
 {
     const struct tok_part *p = &j->part[j->settled];
@@ -215,7 +215,7 @@ static bool can_settle(const struct job *j)
     return !j->settling || (!j->t->engine.look && has_room(j, p->found.n));
 }
 
-/* The next part; the lock is given away meanwhile. */
+/* Settles the next part; releases the lock meanwhile. */
 static int settle_next(struct job *j, struct tok_work *w)
 {
     size_t i = j->settled;
@@ -236,7 +236,7 @@ static int settle_next(struct job *j, struct tok_work *w)
     return code;
 }
 
-/* A part is done. */
+/* Marks a part as done, and settles what is next. */
 static int parallel_settle(struct job *j, struct tok_work *w, size_t i)
 {
     int code = 0;
@@ -255,7 +255,7 @@ static void encode_task(void *arg, int task, int thread)
     (void)task;
     for (size_t i; !w->code && (i = atomic_fetch_add(&j->taken, 1)) < j->nparts;)
         if (find_ids(j, w, i) || parallel_settle(j, w, i))
-            atomic_store(&j->taken, j->nparts); /* all that is left stands behind */
+            atomic_store(&j->taken, j->nparts); /* the remaining parts come later */
 }
 
 static void check_task(void *arg, int task, int thread)
@@ -268,9 +268,9 @@ static void check_task(void *arg, int task, int thread)
         w->failed = (size_t)task;
 }
 
-/* ---- all together -------------------------------------------------------------------------- */
+/* ---- the whole text ------------------------------------------------------------------------ */
 
-/* What failed in the first of the parts that did. */
+/* The failure of the first part that failed. */
 static int find_failure(const struct job *j, int threads, struct err *e)
 {
     const struct tok_work *bad = NULL;
@@ -346,7 +346,7 @@ int tok_encode_parallel(const struct tokenizer *t, struct pool *pool, struct tok
     return code;
 }
 
-/* The last cut of what waits, 0 if there is none. */
+/* The last split point in the buffered text; 0: none. */
 static size_t last_cut(const struct tokenizer *t, const struct buf *rest)
 {
     for (size_t to = rest->len; to > 0; to -= to < WINDOW ? to : WINDOW) {

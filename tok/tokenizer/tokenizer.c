@@ -16,14 +16,14 @@
 enum {
     FILE_MAX = 1 << 29,
     PART = 64 << 10, /* bytes of a text in parts that are worth encoding */
-    CHECKED = 64,    /* ids that are looked at together */
-    AHEAD = 4096     /* bytes of ids that are asked for before they are looked at */
+    CHECKED = 64,    /* ids checked at a time */
+    AHEAD = 4096     /* bytes of ids that are prefetched */
 };
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
-/* A name as the Hugging Face Hub has them, gpt2 or meta-llama/Llama-3.1-8B: at most one slash, and
- * no ending of a file. */
+/* Does it look like a name on the Hugging Face Hub, gpt2 or meta-llama/Llama-3.1-8B: at most one
+ * slash, and no file extension? */
 static bool like_hub(const char *path)
 {
     const char *slash = strchr(path, '/');
@@ -51,7 +51,7 @@ static int missing(const char *path, struct err *e)
     return code;
 }
 
-/* A folder stands for a file in it. */
+/* Resolves a folder to the file in it. */
 static int find_file(const struct tok_options *o, char **ret, struct err *e)
 {
     struct stat st;
@@ -62,7 +62,7 @@ static int find_file(const struct tok_options *o, char **ret, struct err *e)
     return folder_find(o->path, o->type, ret, e);
 }
 
-/* JSON whose last bracket is not there. */
+/* JSON without its closing bracket. */
 static bool is_cut_json(const struct buf *b)
 {
     size_t n = b->len;
@@ -201,7 +201,7 @@ int tok_check_part(const struct tokenizer *t, struct strict *s, const char *text
                    (unsigned long long)s->begun);
 }
 
-/* Without what the template puts round a text. */
+/* Without the template. */
 static int encode_bare(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                        struct tok_ids *ids, struct err *e)
 {
@@ -241,7 +241,7 @@ void tok_say_unknown(const struct tokenizer *t, struct tok_work *w, const char *
         g->say_unknown(g->state, w->scratch, text, n, id + g->nbefore, nids - round, ret);
 }
 
-/* What the template has round each text. */
+/* Adds the template to each segmentation. */
 static void add_template(const struct tokenizer *t, struct tok_nbest *list)
 {
     struct tok_ids ids = {0};
@@ -309,7 +309,7 @@ static int encode_rest(const struct tokenizer *t, struct tok_work *w, size_t k, 
     return code;
 }
 
-/* A part for an engine that keeps what is not settled itself. */
+/* A part for an engine that itself keeps what is not final. */
 static int encode_own(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                       bool last, struct tok_ids *ids, struct err *e)
 {
@@ -320,7 +320,7 @@ static int encode_own(const struct tokenizer *t, struct tok_work *w, const char 
     return code;
 }
 
-/* Ends the text under way; what it still gives is dropped. */
+/* Ends the current text; discards its remaining ids. */
 static void end_own(const struct tokenizer *t, struct tok_work *w, struct tok_ids *ids)
 {
     struct err ignored;
@@ -364,11 +364,11 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
     return code;
 }
 
-/* Of a number of ids that is fixed, so that the compiler looks at many together. */
+/* A fixed number of ids, so that the loop is vectorized. */
 static bool all_inside(const int32_t *id, uint32_t last)
 {
-    uint32_t bad = 0;                        /* its sign */
-    for (size_t i = 0; i < CHECKED; i += 16) /* the processor itself stops at the end of a page */
+    uint32_t bad = 0;                        /* its sign bit */
+    for (size_t i = 0; i < CHECKED; i += 16) /* hardware prefetch stops at the end of a page */
         __builtin_prefetch((const void *)((uintptr_t)(id + i) + AHEAD));
     for (size_t i = 0; i < CHECKED; i++)
         bad |= (uint32_t)id[i] | (last - (uint32_t)id[i]);

@@ -38,8 +38,7 @@ const struct tok_info *tok_info(const struct tokenizer *t);
 struct tok_work *tok_work_create(const struct tokenizer *t);
 void tok_work_destroy(struct tok_work *w);
 uint64_t tok_work_specials(const struct tok_work *w); /* special strings encoded as text */
-/* special strings that became tokens all the same: SentencePiece always matches user-defined pieces
- */
+/* special strings that became tokens anyway: SentencePiece always matches user-defined pieces */
 uint64_t tok_work_matched(const struct tok_work *w);
 uint64_t tok_work_invalid(const struct tok_work *w); /* bytes that were not UTF-8 */
 

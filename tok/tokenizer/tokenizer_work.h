@@ -2,7 +2,7 @@
 #ifndef TOK_TOKENIZER_TOKENIZER_WORK_H
 #define TOK_TOKENIZER_TOKENIZER_WORK_H
 
-/* What tokenizer.c and parallel.c share. No other file includes it. */
+/* Shared by the files of this module alone. */
 
 #include "tok/core/engine.h"
 #include "tok/text/utf8_stream.h"
@@ -11,14 +11,14 @@
 /* A part of a text that is encoded by itself. */
 struct tok_part {
     size_t end;           /* in the text */
-    struct tok_ids found; /* its ids, or what can be told before the sum is known; */
-    bool done;            /* all of it is there */
+    struct tok_ids found; /* its ids, or what is known of them without the sum */
+    bool done;            /* `found` is complete */
 };
 
 struct tokenizer {
     struct tok_engine engine;
     struct tok_info info;
-    bool strict; /* bytes that are no UTF-8 are an error */
+    bool strict; /* invalid UTF-8 is an error */
     char *path;
 };
 
@@ -27,24 +27,25 @@ struct tok_work {
     void *scratch;
     struct tok_tally tally;
     struct strict strict; /* of a text in parts */
-    bool begun;           /* a text in parts is under way */
-    struct buf rest;      /* of it: not yet encoded */
-    uint64_t rest_at;     /* where it begins in the text */
+    bool begun;           /* inside a text in parts */
+    struct buf rest;      /* its bytes that are not encoded yet */
+    uint64_t rest_at;     /* their offset in the text */
 
     /* of a text for several threads (parallel.c) */
-    size_t failed;         /* the first part that this thread failed with */
-    int code;              /* not 0: it did */
+    size_t failed;         /* the first part in which this thread failed */
+    int code;              /* of that failure, or 0 */
     struct err err;        /* why */
     struct tok_part *part; /* of the first thread: all parts */
     size_t part_cap;
-    struct tok_ids *spare; /* of it, too: memory for what is found of parts; as much room */
+    struct tok_ids
+        *spare; /* also of the first thread: memory for `found` of parts; the same capacity */
     size_t nspare;
-    size_t enough;   /* bytes that are worth a look for a cut */
-    int32_t last_id; /* of the text so far, -1 before the first */
-    float sum;       /* of the text so far */
+    size_t enough;   /* bytes from which a split point is searched */
+    int32_t last_id; /* of the text so far, -1 before the first id */
+    float sum;       /* after the text so far */
 };
 
-/* ERR_DATA if the tokenizer is strict and the bytes are no UTF-8. */
+/* ERR_DATA if the tokenizer is strict and the bytes are not UTF-8. */
 int tok_check_part(const struct tokenizer *t, struct strict *s, const char *text, size_t n,
                    bool last, struct err *e);
 

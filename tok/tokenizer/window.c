@@ -3,7 +3,7 @@
 
 #include "tok/tokenizer/tokenizer_work.h"
 
-/* A text's ids in windows, as Encoding::truncate of tokenizers 0.23.3 cuts them. */
+/* Windows over a text's ids, as Encoding::truncate of tokenizers 0.23.3. */
 
 static size_t template_ids(const struct tokenizer *t)
 {
@@ -27,7 +27,9 @@ int tok_window_check(const struct tokenizer *t, const struct tok_window *w, stru
     return 0;
 }
 
-/* The k-th window's own ids among the text's own; false: there is none. */
+/*
+ * The own ids of the k-th window as a range of the text's own ids; false: there is no such window.
+ */
 static bool window_find(const struct tokenizer *t, const struct tok_window *w, size_t n, size_t k,
                         size_t *ret_first, size_t *ret_n)
 {
@@ -37,9 +39,9 @@ static bool window_find(const struct tokenizer *t, const struct tok_window *w, s
     *ret_n = own;
     if (own <= room)
         return k == 0;
-    if (k && (k - 1) * step + room >= own) /* the one before has the end */
+    if (k && (k - 1) * step + room >= own) /* the previous one reached the end */
         return false;
-    size_t at = k * step; /* from the end that stays */
+    size_t at = k * step; /* from the end that truncation keeps */
     *ret_n = own - at < room ? own - at : room;
     *ret_first = w->left ? own - at - *ret_n : at;
     return true;
