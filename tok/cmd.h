@@ -18,14 +18,16 @@
 enum cmd_format { CMD_TEXT, CMD_JSON, CMD_U16, CMD_U32, CMD_DOCS };
 
 #define CMD_FORMATS "text|json|u16|u32|docs"
-/* --output_format: ids and pieces in turn, of each of enum cmd_shape */
+/* --output_format: ids and pieces in turn, for each of enum cmd_shape */
 #define CMD_SHAPES "id|piece|nbest_id|nbest_piece|sample_id|sample_piece"
 
 enum cmd_shape { CMD_BEST, CMD_NBEST, CMD_SAMPLE };
 
 #define CMD_DECODE_FORMATS "text|json" /* the first two of enum cmd_format */
 
-/* --input-format of decode: after the first of enum docs_format, what --format u16 and u32 write */
+/*
+ * --input-format of decode: follows enum docs_format; the formats that --format u16 and u32 write
+ */
 enum cmd_input { CMD_IN_U16 = DOCS_JSONL + 1, CMD_IN_U32 };
 
 #define CMD_DECODE_INPUTS "auto|text|jsonl|u16|u32"
@@ -35,7 +37,7 @@ enum cmd_type { CMD_SENTENCEPIECE, CMD_BPE, CMD_WORDPIECE };
 
 #define CMD_TYPES "sentencepiece|bpe|wordpiece"
 
-/* Sections of options, by the types that they are for. */
+/* Sections of options, by the types they apply to. */
 #define CMD_OWN "bpe and wordpiece"
 #define CMD_BYTES "byte-level bpe"
 #define CMD_PIECES "wordpiece"
@@ -48,7 +50,7 @@ struct cli {
     struct tok_flags tok;
     struct sp_train_options train;
 
-    struct opt_list input; /* --input of train; other files stand behind the verb */
+    struct opt_list input; /* --input of train; other files are arguments of the verb */
     const char *model_prefix;
     int input_format; /* enum docs_format; of decode also enum cmd_input */
     /* --json-keys of train, encode, decode */
@@ -66,8 +68,8 @@ struct cli {
     const char *truncation; /* encode: a number, or "file" */
     int truncation_side;    /* 0 as the file says, 1 right, 2 left */
     int64_t stride;
-    bool overflow;       /* encode: what truncation takes away follows as documents of its own */
-    const char *padding; /* as well */
+    bool overflow;       /* encode: write the truncated rest as further documents */
+    const char *padding; /* like truncation */
     int64_t workers;
     bool json;    /* inspect, diff, convert */
     int64_t show; /* diff: differing segments that are listed */
@@ -83,7 +85,7 @@ struct cli {
     int64_t size;
 
     int type; /* enum cmd_type */
-    /* of our own trainers */
+    /* for our own trainers */
     struct opt_list special_tokens;
     int64_t min_frequency, max_token_length, limit_alphabet;
     const char *continuing_subword_prefix, *end_of_word_suffix;
@@ -112,41 +114,42 @@ static inline bool cmd_pieces(const struct cli *c)
     return c->pieces % 2;
 }
 
-/* encode: whether its options go together. */
+/* encode: checks that its options are compatible. */
 int cmd_check_encode(const struct cli *c, const struct tok_info *i, struct err *e);
 /* The n best segmentations of a text, as text or JSON. */
 void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c,
                    struct tok_work *w, const char *text, size_t n, const struct tok_nbest *list);
 
 int cmd_train(const struct cli *c, struct err *e);
-int cmd_train_folder(const struct cli *c, struct err *e); /* made, if it is missing */
-int cmd_learn(const struct cli *c, struct err *e);        /* the part of train that is our own */
-/* Whether --type, --engine and the other options lead to SentencePiece's own trainer. */
+int cmd_train_folder(const struct cli *c, struct err *e); /* creates the folder if it is missing */
+int cmd_learn(const struct cli *c,
+              struct err *e); /* train with our own BPE and WordPiece trainers */
+/* Whether --type, --engine and the other options select SentencePiece's own trainer. */
 bool cmd_is_theirs(const struct cli *c);
-/* Values that go with --type of train, where the user gave none. */
+/* Defaults that depend on --type of train. */
 int cmd_learn_defaults(struct opts *o, const struct cli *c, struct err *e);
-/* Our SentencePiece trainers; what they do not do is named, NULL if nothing. */
 struct cmd_source;
 uint64_t cmd_source_consumed(const struct cmd_source *s);
 uint64_t cmd_source_total(const struct cmd_source *s);
+/* Our SentencePiece trainers; the name of an option that they do not support, or NULL. */
 const char *cmd_learn_sp_lacks(const struct sp_train_options *o);
 int cmd_learn_sp(const struct cli *c, const struct sp_train_input *in, struct cmd_source *source,
                  struct buf *model, struct sp_train_report *report, struct err *e);
 /* Reads --input and the other files, folders among them. */
 int cmd_inputs(const struct cli *c, struct docs **ret, struct err *e);
-/* ERR_DATA if they held no document, unless --allow-empty. */
+/* ERR_DATA if there was no document, unless --allow-empty. */
 int cmd_check_empty(const struct cli *c, const struct docs *docs, struct err *e);
-/* docs_open by the options of c with the one key of --json-keys; warns of files without bytes. */
+/* docs_open by the options of c with the one key of --json-keys; warns of empty files. */
 int cmd_open_docs(const struct cli *c, const struct docs_names *names, enum docs_format format,
                   struct docs **ret, struct err *e);
-/* Warns of options that were given and have no effect with these tokenizers, or of --json-keys
- * where no file was JSONL. */
+/* Warns of options that have no effect with these tokenizers, or of --json-keys if no file was
+ * JSONL. */
 void cmd_unused_warn(const struct cli *c, struct tokenizer *const *t, size_t n);
 void cmd_unused_keys(const struct cli *c, bool had_keys);
 int cmd_encode(const struct cli *c, struct err *e);
 int cmd_decode(const struct cli *c, struct err *e);
 int cmd_inspect(const struct cli *c, struct err *e);
-/* ERR_FAIL without a sentence: they differ, which is a finding and no error. */
+/* ERR_FAIL without a message: they differ, which is a finding and not an error. */
 int cmd_diff(const struct cli *c, struct err *e);
 int cmd_convert(const struct cli *c, struct err *e);
 
@@ -157,42 +160,42 @@ int cmd_extend(const struct cli *c, struct err *e);
 int cmd_merge(const struct cli *c, struct err *e);
 int cmd_prune(const struct cli *c, struct err *e);
 
-/* How often each id occurs in a corpus; to free in any case. */
+/* How often each id occurs in a corpus; the caller frees it in any case. */
 int cmd_count(const struct cli *c, const struct opt_list *corpus, const struct tokenizer *t,
               uint64_t **ret, struct err *e);
 
 /* Logs what a recipe's target does not keep. */
 void cmd_say_notes(const struct recipe *r);
 
-/* What a recipe was written as, its files where they stand before they appear. */
+/* Opens what a recipe was written as, from the temporary files. */
 int cmd_open_staged(const struct recipe *r, enum recipe_format format, enum tok_type type,
                     const struct recipe_file *staged, struct tokenizer **ret, struct err *e);
 
-/* A tokenizer that stands behind the verb; templates are left out. */
+/* Opens a tokenizer named as an argument, without its template. */
 int cmd_open(const struct cli *c, const char *path, struct tokenizer **ret, struct err *e);
 
 /* Runs a corpus through `with`; rows of `f` for the first `most` stretches. */
 int cmd_compare(const struct cli *c, const char *const *path, size_t npath, struct compare *with,
                 struct facts *f, uint64_t most, struct err *e);
 
-/* encode --offsets: whether it goes with the other options (cmd_offsets.c). */
+/* encode --offsets: checks that it is compatible with the other options (cmd_offsets.c). */
 int cmd_offsets_check(const struct cli *c, struct err *e);
 
-/* encode --truncation and what belongs to it (cmd_window.c): room for the end of document is left
- * in `ret`. */
+/* encode --truncation and related options (cmd_window.c): reserves space for the end of document in
+ * `ret`. */
 int cmd_window(const struct cli *c, const struct tokenizer *t, struct tok_window *ret,
                struct err *e);
 
 /*
- * cmd_output.c: the rule of base/io/output.h for files to be written, held against all that the
- * verb reads, patterns and folders expanded. `t` is the tokenizer that was opened, NULL if none
- * was. cmd_will_write also makes the folder, cmd_may_write changes nothing.
+ * cmd_output.c: the rule of base/io/output.h for files to be written, checked against everything
+ * that the verb reads, with patterns and folders expanded. `t` is the open tokenizer, or NULL.
+ * cmd_will_write also creates the folder, cmd_may_write changes nothing.
  */
 int cmd_may_write(const struct cli *c, char *const *path, size_t n, const struct tokenizer *t,
                   struct err *e);
 int cmd_will_write(const struct cli *c, const char *path, const struct tokenizer *t, struct err *e);
 
-/* Adds to a failure that a name was none of a file, perhaps meant as what to read. */
+/* Adds a hint to a failure to open a file whose name looks like something to encode or decode. */
 int cmd_missing(const struct cli *c, int code, const char *kind, struct err *e);
 
 /* The options of the program, and its verbs in the order of the functions above. */

@@ -12,9 +12,9 @@
 #include "tok/inspect/compare.h"
 #include "tok/edit/recipe_edit.h"
 
-/* One format as another, and the proof that both encode a corpus alike. */
+/* Conversion, and the proof that both tokenizers encode a corpus the same. */
 
-enum { NO_DROPOUT = -1 }; /* what is by chance proves nothing */
+enum { NO_DROPOUT = -1 }; /* random ids prove nothing */
 
 static struct tok_options options_of(const struct cli *c, const char *path)
 {
@@ -55,7 +55,7 @@ int cmd_open_staged(const struct recipe *r, enum recipe_format format, enum tok_
         o.type = TOK_GPT2_BPE;
         o.merges = staged[1].path;
     } else if (format == RECIPE_TIKTOKEN) {
-        /* a name would bring the special tokens of as many ranks, too */
+        /* a name would also bring the special tokens for this number of ranks */
         o.pattern = r->store.nnorm ? recipe_pattern_name(r) : r->pattern;
     } else if (format == RECIPE_BERT) {
         o.type = r->type;
@@ -64,7 +64,7 @@ int cmd_open_staged(const struct recipe *r, enum recipe_format format, enum tok_
     return code ? err_wrap(e, "what would be written cannot be read") : 0;
 }
 
-/* What the ids that are compared do not show. */
+/* Lists what a comparison of ids does not show. */
 static void say_extras(struct facts *f, const struct recipe *r)
 {
     char extra[RECIPE_EXTRAS][RECIPE_EXTRA];
@@ -104,7 +104,7 @@ static int prove_corpus(const struct proof *p, const struct tokenizer *to, struc
     return code;
 }
 
-/* Without a corpus it is seen at least that the file can be read again. */
+/* Without a corpus, at least checks that the file can be read back. */
 static int prove(void *arg, const struct recipe_file *staged, size_t n, struct err *e)
 {
     const struct proof *p = arg;

@@ -33,7 +33,7 @@ static void skip_special(struct job *j)
     j->ids.n = n;
 }
 
-/* The ids in j->ids as one document of output. */
+/* Appends the ids in j->ids as one document of output. */
 static int decode_put_text(struct job *j, struct err *e)
 {
     buf_reset(&j->text);
@@ -64,8 +64,8 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The number of one to seven digits at p with a space behind it, without a branch on how many they
- * are: 0 if it is another one. Eight bytes are read. */
+/* The number of one to seven digits at p with a space after it, branch-free on their count; returns
+ * 0 for anything else. Reads eight bytes. */
 static inline size_t short_id(const char *p, int32_t *ret)
 {
     uint64_t x = load_u64(p) ^ 0x3030303030303030;
@@ -80,7 +80,7 @@ static inline size_t short_id(const char *p, int32_t *ret)
     return k + 1;
 }
 
-/* Of a word that is not an id, `at` bytes after the beginning of the line. */
+/* Error for a word that is not an id, `at` bytes from the start of the line. */
 static int not_an_id(const char *p, size_t n, size_t at, struct err *e)
 {
     enum { SHOWN = 40 };
@@ -178,7 +178,7 @@ static int take_values(struct job *j, const struct jsonl_value *v, struct err *e
 static int decode_lines(struct job *j, const char *path, struct zin *in, struct err *e)
 {
     const char *const key[] = {j->cli->ids_key};
-    /* lines as they are: whether they hold JSON is seen line by line */
+    /* lines as they are: each is checked for JSON */
     struct docs *docs = docs_create(&path, 1, DOCS_TEXT, key, 1);
     docs_adopt(docs, in);
     struct jsonl *parser = jsonl_create(key, 1);
@@ -211,7 +211,7 @@ static int decode_lines(struct job *j, const char *path, struct zin *in, struct 
 
 struct bare {
     size_t width; /* bytes of an id */
-    uint64_t at;  /* of the next id, in the stream */
+    uint64_t at;  /* position of the next id in the stream */
     uint64_t docs;
 };
 
@@ -225,7 +225,7 @@ static int end_bare(struct job *j, struct bare *b, const char *name, struct err 
     return code;
 }
 
-/* Whole ids; the end-of-document token ends a document and is none of its ids. */
+/* Whole ids; the end-of-document token ends a document and is not one of its ids. */
 static int take_bare(struct job *j, struct bare *b, const char *p, size_t n, const char *name,
                      struct err *e)
 {
@@ -320,7 +320,7 @@ int cmd_decode(const struct cli *c, struct err *e)
         j.work = tok_work_create(j.tok);
         for (size_t i = 0; i < n && !code; i++)
             code = decode_file(&j, path[i], e);
-        struct err ignored; /* what was decoded before an error is still written */
+        struct err ignored; /* documents decoded before an error are still written */
         int last = sink_write(&j.sink, j.out.data, j.out.len, code ? &ignored : e);
         code = sink_close(&j.sink, code ? code : last, e);
         if (!code)

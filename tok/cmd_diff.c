@@ -13,7 +13,7 @@
 #include "tok/inspect/compare.h"
 #include "tok/inspect/token_bytes.h"
 
-/* Two tokenizers beside each other: their vocabularies, and what they make of a corpus. */
+/* Compares two tokenizers: their vocabularies, and their ids for a corpus. */
 
 enum { EXAMPLES = 8 };
 
@@ -33,7 +33,7 @@ int cmd_open(const struct cli *c, const char *path, struct tokenizer **ret, stru
 struct vocab {
     const struct tokenizer *t;
     struct token_bytes surface;
-    bool spelt; /* pieces are compared as they are spelt */
+    bool spelt; /* pieces are compared as they are spelled */
     struct string_map words;
 };
 
@@ -73,7 +73,7 @@ struct overlap {
     int32_t example[EXAMPLES], moved_example[EXAMPLES];
 };
 
-/* Of the pieces of a: which b has, under its id or another. */
+/* For the pieces of a: whether b has them, with the same id or another. */
 static struct overlap find_overlap(const struct vocab *a, const struct vocab *b)
 {
     struct overlap o = {0};

@@ -6,7 +6,7 @@
 #include "base/core/mem.h"
 #include "tok/cmd.h"
 
-/* What the verbs read. */
+/* The inputs of verbs. */
 
 int cmd_open_docs(const struct cli *c, const struct docs_names *names, enum docs_format format,
                   struct docs **ret, struct err *e)

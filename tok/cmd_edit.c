@@ -14,7 +14,9 @@
 #include "tok/cmd.h"
 #include "tok/edit/recipe_edit.h"
 
-/* extend, merge and prune: another vocabulary, and a file that says what becomes of embeddings. */
+/*
+ * extend, merge and prune: write another vocabulary, and a file that maps the rows of embeddings.
+ */
 
 enum { LIST_MAX = 64 << 20, NO_DROPOUT = -1 };
 
@@ -25,8 +27,8 @@ struct edit {
     struct tokenizer *t;
     struct recipe r;
     struct recipe_rows rows;
-    const struct opt_list *corpus; /* whose ids must stay what they are; or NULL */
-    const struct list *added;      /* tokens that text has to become, NULL: none; */
+    const struct opt_list *corpus; /* whose ids must not change; or NULL */
+    const struct list *added;      /* tokens that their text must become, NULL: none; */
     size_t added_from;             /* from here on */
 };
 
@@ -36,8 +38,8 @@ struct list {
     struct arena arena;
 };
 
-/* Judges the names of what is to be written: a tokenizer of the same format, and its rows. `t` is
- * one that is read. */
+/* Checks the names of the outputs: a tokenizer of the same format, and its rows. `t` is one of the
+ * inputs. */
 static int edit_name_files(struct edit *d, const struct tokenizer *t, struct err *e)
 {
     const char *path = d->cli->output;
@@ -157,7 +159,7 @@ int cmd_count(const struct cli *c, const struct opt_list *corpus, const struct t
     return code;
 }
 
-/* ---- the proof: ids and texts are what they were, but for their numbers --------------------- */
+/* ---- the proof: ids and texts are unchanged, up to renumbering ------------------------------ */
 
 struct mapped {
     const struct recipe_rows *rows;
@@ -200,7 +202,8 @@ static int check_corpus(const struct edit *d, const struct tokenizer *to, struct
 static int check_rows(const struct edit *d, const struct tokenizer *to, struct err *e)
 {
     const struct recipe_rows *w = &d->rows;
-    bool ranks = d->r.from == RECIPE_TIKTOKEN; /* special tokens have ids, but no place there */
+    bool ranks =
+        d->r.from == RECIPE_TIKTOKEN; /* special tokens have ids, but the file cannot hold them */
     int64_t size = tok_info(to)->vocab_size;
     if (ranks ? size > (int64_t)w->n : size != (int64_t)w->n)
         return err_set(e, ERR_INTEGRITY,
@@ -347,7 +350,7 @@ static int add_json(struct list *l, const char *path, const struct buf *b, struc
     return ok ? 0 : err_set(e, ERR_DATA, "%s: not an array of tokens", path);
 }
 
-/* A token on each line, or a JSON array of them. */
+/* One token per line, or a JSON array of them. */
 static int add_input(struct list *l, const char *path, struct err *e)
 {
     struct buf b;
@@ -448,7 +451,7 @@ int cmd_prune(const struct cli *c, struct err *e)
         code = cmd_count(c, &c->keep_used, d.t, &count, e);
     if (!code)
         code = recipe_prune(&d.r, d.t, count, (size_t)c->size, &d.rows, e);
-    d.corpus = c->size ? NULL : &c->keep_used; /* of fewer pieces the corpus is cut otherwise */
+    d.corpus = c->size ? NULL : &c->keep_used; /* fewer pieces change the ids of the corpus */
     if (!code)
         code = save(&d, e);
     free(count);

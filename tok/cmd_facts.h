@@ -3,8 +3,8 @@
 #define TOK_CMD_FACTS_H
 
 /*
- * What a verb found out, as lines for people or as one JSON object: both come from the same calls.
- * A fact is a name and a value, in groups or at the top; a list is an array of objects, or lines of
+ * The findings of a verb, as lines for people or as one JSON object, from the same calls. A fact is
+ * a name and a value, in groups or at the top level; a list is an array of objects, or lines of
  * values.
  */
 
@@ -23,10 +23,10 @@ struct facts {
 
 void facts_init(struct facts *f, bool json);
 
-/* Writes it to standard output unless `code` is one; frees it. Returns the code. */
+/* Writes everything to standard output unless `code` is an error; frees it. Returns the code. */
 int facts_finish(struct facts *f, int code, struct err *e);
 
-/* Writes what there is, if it is much. */
+/* Writes what has accumulated, if it is much. */
 int facts_flush(struct facts *f, struct err *e);
 
 void facts_group(struct facts *f, const char *name);
@@ -35,11 +35,11 @@ void facts_group_end(struct facts *f);
 void facts_text(struct facts *f, const char *name, const char *text);
 void facts_bytes(struct facts *f, const char *name, const char *p, size_t n); /* quoted */
 void facts_number(struct facts *f, const char *name, int64_t v);
-void facts_real(struct facts *f, const char *name, double v); /* three decimals; NAN: none */
+void facts_real(struct facts *f, const char *name, double v); /* three decimals; NAN: null */
 void facts_switch(struct facts *f, const char *name, bool v);
 void facts_id(struct facts *f, const char *name, const struct tokenizer *t, int64_t id);
 
-/* Under an id, its piece and of which kind it is. */
+/* An id with its piece and kind. */
 void facts_kind(struct facts *f, const char *kind, const struct tokenizer *t, int64_t id);
 
 /* An array of ids, or of pieces. */

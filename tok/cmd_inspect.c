@@ -8,7 +8,7 @@
 #include "tok/inspect/describe.h"
 #include "tok/edit/recipe.h"
 
-/* What a tokenizer is: its facts, and those of a SentencePiece model's parts. */
+/* The facts of a tokenizer, and those of a SentencePiece model. */
 
 static void say_tokenizer(struct facts *f, const struct tokenizer *t)
 {
@@ -57,7 +57,7 @@ static void say_model(struct facts *f, const struct sp_model *m)
     facts_group_end(f);
 }
 
-/* The symbols that text can turn into, and those that it cannot. */
+/* The pieces that text can become, and those that it cannot. */
 static void say_symbols(struct facts *f, const struct tokenizer *t, const struct sp_model *m)
 {
     facts_group(f, "symbols");
@@ -71,7 +71,7 @@ static void say_symbols(struct facts *f, const struct tokenizer *t, const struct
     facts_group_end(f);
 }
 
-/* ---- tokenizers of parts -------------------------------------------------------------------- */
+/* ---- tokenizers of components --------------------------------------------------------------- */
 
 static const char *const models[] = {"bpe", "unigram", "wordpiece", "wordlevel"};
 
@@ -132,7 +132,7 @@ static void say_pipeline(struct facts *f, const struct tokenizer *t, const struc
     facts_group_end(f);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the verb ------------------------------------------------------------------------------- */
 
 static int inspect(const struct cli *c, const struct tok_flags *flags, const struct tokenizer *t,
                    struct err *e)
@@ -182,7 +182,7 @@ int cmd_inspect(const struct cli *c, struct err *e)
         flags.path = c->file[0];
     if (c->by && !c->corpus.n)
         return err_set(e, ERR_USAGE, "--by tells the texts of --corpus apart, which is missing");
-    flags.add_template = false; /* what is put round a text would not come back as text */
+    flags.add_template = false; /* the template would not come back as text */
     struct tokenizer *t;
     int code = tok_open_flags(&flags, &t, e);
     if (code && !tok_flags_given(&flags))

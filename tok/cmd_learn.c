@@ -35,7 +35,7 @@ static int count_all(const struct cli *c, struct docs *docs, struct learn_count 
     return code;
 }
 
-/* How the type cuts: one of the two. */
+/* How the type splits text: one of the two. */
 struct cutter {
     struct learn_bytes *bytes;
     struct learn_wordpiece *pieces;
@@ -241,7 +241,7 @@ static struct pretok_family family_of(const struct cli *c)
     return family;
 }
 
-/* The special tokens and behind them those of --user_defined_symbols; to be freed. */
+/* The special tokens, then those of --user_defined_symbols; the caller frees the array. */
 static const char **first_tokens(const struct cli *c, struct learn_out *out, char **ret_text)
 {
     char *text = mem_strdup(c->train.user_defined_symbols ? c->train.user_defined_symbols : "");

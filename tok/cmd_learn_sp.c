@@ -23,7 +23,7 @@ const char *cmd_learn_sp_lacks(const struct sp_train_options *o)
     return NULL;
 }
 
-/* What of memory a byte of a word takes at most. */
+/* Most bytes of memory per byte of a word. */
 static uint64_t cost_of(const struct sp_train_options *o)
 {
     return o->model_type + 1 == SP_UNIGRAM ? LEARN_UNIGRAM_COST : LEARN_SPBPE_COST;
@@ -106,7 +106,7 @@ static void show_work(void *arg, uint64_t done, uint64_t total)
     progress_update(p, done, NULL);
 }
 
-/* What is gone through becomes less with every pruning, so it stands for the work. */
+/* Each pruning reduces the edges to visit, so those measure the work. */
 static int learn_the_unigrams(const struct cli *c, const struct learn_meta *meta,
                               struct learn_sp *s, struct learn_scores *ret, struct err *e)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/cmd_out.h"
 
-/* Ids with their places, which only lines and JSON can hold. */
+/* Output of ids with offsets, in lines or JSON only. */
 
 int cmd_offsets_check(const struct cli *c, struct err *e)
 {

@@ -8,13 +8,13 @@
 #include "base/core/program.h"
 #include "tok/cmd.h"
 
-/* Files that options name. */
+/* Most files that options name. */
 enum { NAMED = 10 };
 
 struct inputs {
     char **name;
     size_t n;
-    bool folders; /* stand for the files below them */
+    bool folders; /* folders stand for the files below them */
 };
 
 static void inputs_add(struct inputs *in, const char *name)
@@ -25,8 +25,8 @@ static void inputs_add(struct inputs *in, const char *name)
     in->name[in->n++] = mem_strdup(name);
 }
 
-/* The files that names and patterns stand for. What cannot be expanded stays as it is: the verb
- * names the fault when it opens its inputs. */
+/* Expands names and patterns to files. What cannot be expanded stays as it is: the verb reports the
+ * error when it opens its inputs. */
 static void inputs_expand(struct inputs *in, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -43,7 +43,7 @@ static void inputs_expand(struct inputs *in, const char *const *list, size_t n)
     }
 }
 
-/* merges.txt beside the vocab.json at `path`. */
+/* merges.txt next to the vocab.json at `path`. */
 static void add_merges(struct inputs *in, const char *path)
 {
     char *base = path_base(path), *dir = path_dir(path);
@@ -56,7 +56,7 @@ static void add_merges(struct inputs *in, const char *path)
     free(dir);
 }
 
-/* All that the verb reads. */
+/* Everything that the verb reads. */
 static struct inputs inputs_of(const struct cli *c, const struct tokenizer *t)
 {
     const struct opt_list *const list[] = {&c->input, &c->proof, &c->keep_used};
@@ -71,7 +71,7 @@ static struct inputs inputs_of(const struct cli *c, const struct tokenizer *t)
                                       c->train.normalization_rule_tsv,
                                       c->train.denormalization_rule_tsv};
     struct inputs in = {.folders = !strcmp(c->verb, "train")};
-    bool converts = !strcmp(c->verb, "convert"); /* whose last argument is the output */
+    bool converts = !strcmp(c->verb, "convert"); /* its last argument is the output */
     for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
         inputs_expand(&in, list[i]->item, list[i]->n);
     inputs_expand(&in, (const char *const *)c->file, c->nfile - (converts && c->nfile));
@@ -80,7 +80,7 @@ static struct inputs inputs_of(const struct cli *c, const struct tokenizer *t)
     if (t && tok_info(t)->path && !c->tok.merges)
         add_merges(&in, tok_info(t)->path);
     if (!c->nfile && !c->input.n)
-        inputs_add(&in, "-"); /* what encode and decode read then */
+        inputs_add(&in, "-"); /* the input of encode and decode without files */
     return in;
 }
 

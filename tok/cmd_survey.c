@@ -14,13 +14,13 @@
 #include "tok/edit/recipe_bpe.h"
 #include "tok/inspect/corpus_stats.h"
 
-/* The part of inspect that encodes: what is reached, what comes back, and what a corpus shows. */
+/* The part of inspect that encodes: tokens reached, round trips, and statistics of a corpus. */
 
 enum { EXAMPLES = 10 };
 
 /* ---- the vocabulary ------------------------------------------------------------------------- */
 
-/* Parts of characters are no text: those of a BPE are merged out of their bytes. */
+/* Parts of characters are not text: for a BPE their bytes are merged. */
 static void say_parts(struct facts *f, const struct recipe *r,
                       const struct corpus_stats_reach *reach)
 {
@@ -72,7 +72,7 @@ static bool *find_hidden(const struct tokenizer *t, const struct recipe *r)
     return hidden;
 }
 
-/* ---- what comes back ------------------------------------------------------------------------ */
+/* ---- round trips ---------------------------------------------------------------------------- */
 
 static int say_returns(struct facts *f, struct corpus_stats *s, struct err *e)
 {

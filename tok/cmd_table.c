@@ -355,7 +355,7 @@ static const struct opt_preset presets[] = {
     {.name = NULL},
 };
 
-/* What users of other tools write (struct opt_synonym). */
+/* Names that users of other tools write (struct opt_synonym). */
 static const struct opt_synonym synonyms[] = {
     {"output", "model_prefix", NULL},
     {"out", "model_prefix", NULL},

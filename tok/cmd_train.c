@@ -10,7 +10,7 @@
 #include "base/cli/progress.h"
 #include "tok/cmd.h"
 
-/* Documents cut at line feeds, as if all stood in one plain text file. */
+/* Documents split at line feeds, as if all were in one plain text file. */
 struct cmd_source {
     const struct cli *cli;
     struct docs *docs;
@@ -47,8 +47,8 @@ uint64_t cmd_source_total(const struct cmd_source *s)
     return docs_total(s->docs);
 }
 
-/* The library's words: all of them under -v, its warnings in ours; what the report counts is not
- * said twice. */
+/* Passes on the library's messages: all of them under -v, its warnings as ours, except those that
+ * the report repeats. */
 static void take_words(void *arg, const char *line)
 {
     static const char *const known[] = {"Found too long line", "Too long lines are",
@@ -84,7 +84,7 @@ static void train_tell(const struct sp_train_options *o, const struct sp_train_r
                  (unsigned long long)r->reserved);
 }
 
-/* What was learnt must pass the check that every reader of ours applies. */
+/* The result must pass the check that every reader of ours applies. */
 static int write_model(const struct cli *c, const struct buf *model, double start, struct err *e)
 {
     struct sp_model m;
@@ -119,7 +119,7 @@ static int check_options(const struct cli *c, struct err *e)
                                         : 0;
 }
 
-/* The files that will be written: better judged now than when hours of training are over. */
+/* Checks the output files now rather than after hours of training. */
 static int check_outputs(const struct cli *c, struct err *e)
 {
     char *name[LEARN_NAMES];

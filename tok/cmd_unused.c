@@ -4,7 +4,7 @@
 #include "base/core/program.h"
 #include "tok/cmd.h"
 
-/* What the program knows of options without effect (opts_warn_unused): the rows ask by name. */
+/* The program's own conditions for options without effect (opts_warn_unused), queried by name. */
 
 struct use {
     const struct cli *c;
@@ -18,7 +18,7 @@ static bool is_verb(const struct use *u, const char *verb)
     return strcmp(u->c->verb, verb) == 0;
 }
 
-/* That the verb encodes texts. */
+/* Does the verb encode texts? */
 static const char *texts(const struct use *u)
 {
     const struct cli *c = u->c;
@@ -35,7 +35,7 @@ static const char *texts(const struct use *u)
     return NULL;
 }
 
-/* That the end of document is part of what is written, or a string that is looked for. */
+/* Is the end of document written, or searched for? */
 static const char *end_of_document(struct use *u)
 {
     const struct cli *c = u->c;

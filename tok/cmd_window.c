@@ -5,7 +5,7 @@
 #include "base/cli/opt.h"
 #include "tok/cmd.h"
 
-/* What --truncation asks for, by itself or by the tokenizer's file. */
+/* The values of --truncation, or those of the tokenizer's file. */
 
 static int from_file(const struct cli *c, const struct tok_info *i, struct tok_window *w,
                      struct err *e)
@@ -54,7 +54,7 @@ int cmd_window(const struct cli *c, const struct tokenizer *t, struct tok_window
     ret->most -= c->append_eod;
     if (c->overflow)
         return tok_window_check(t, ret, e);
-    struct tok_ids none = {0}; /* of what is dropped, none need be there */
+    struct tok_ids none = {0}; /* dropped ids are not needed */
     struct tok_limit probe = {.most = ret->most};
     return tok_limit_ids(t, &probe, false, &none, e);
 }

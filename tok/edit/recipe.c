@@ -27,7 +27,7 @@ const char *recipe_format_name(enum recipe_format f)
     return f == RECIPE_AUTO ? "?" : format_named(format_name[f])->title;
 }
 
-/* RECIPE_AUTO: the type's files are not written. */
+/* RECIPE_AUTO: the type's files cannot be written. */
 static enum recipe_format format_of(enum tok_type type)
 {
     const struct format *f = format_of_type(type, NULL);
@@ -124,7 +124,7 @@ void recipe_note(struct recipe *r, const char *fmt, ...)
     buf_finish(&b);
 }
 
-/* ---- out of the readers' parts -------------------------------------------------------------- */
+/* ---- from the readers' components ----------------------------------------------------------- */
 
 static const char *optional(struct recipe *r, struct string_ref t)
 {
@@ -160,7 +160,7 @@ static int refuse_shared(const struct recipe *r, const char *token, int32_t id, 
     return ERR_USAGE;
 }
 
-/* Ids as pipe_open gives them: the vocabulary's own, else those that follow on. */
+/* Ids as pipe_open assigns them: the vocabulary's own, else the next ones. */
 static int take_tokens(struct recipe *r, const struct tokenizer *t, struct err *e)
 {
     const struct pipe_spec *s = &r->store;
@@ -201,9 +201,9 @@ static void take_options(struct recipe *r)
     r->dropout = s->dropout;
     r->unk_id = s->unk_id;
     r->max_chars = s->max_chars;
-    if (r->from == RECIPE_TIKTOKEN && s->nnorm) /* the only one that goes with ranks */
+    if (r->from == RECIPE_TIKTOKEN && s->nnorm) /* the only normalizer that ranks have */
         r->component[COMPONENT_NORMALIZER] = "{\"type\":\"NFC\"}";
-    /* bytes cut by one pattern: written by ByteLevel itself, or by a split before it */
+    /* bytes split by one pattern: by ByteLevel itself, or by a split before it */
     const struct pre_step *last = s->npre ? &s->pre[s->npre - 1] : NULL;
     if (!last || last->kind != PRE_BYTE_LEVEL || s->npre > 2)
         return;
@@ -212,7 +212,7 @@ static void take_options(struct recipe *r)
         r->pattern = arena_strdup(&r->arena, regex_text(cut));
 }
 
-/* The parts of a tokenizer.json that are not the model, as they stand. */
+/* Copies the components of a tokenizer.json other than the model. */
 static int take_parts(struct recipe *r, const struct buf *file, struct err *e)
 {
     struct json_doc *doc;

@@ -4,13 +4,13 @@
 
 /*
  * A tokenizer as a file describes it, to be changed and written, in the same format or another:
- * vocabulary, merges, added tokens and the parts of the pipeline. `tok convert`, `extend`, `merge`
- * and `prune` read one, alter it and write it.
+ * vocabulary, merges, added tokens and the components of the pipeline. `tok convert`, `extend`,
+ * `merge` and `prune` read one, alter it and write it.
  *
- * Parts of the pipeline are those of a tokenizer.json, as JSON. A recipe read from a SentencePiece
- * model keeps the model's own fields besides, so that writing it back loses none.
+ * Components are those of a tokenizer.json, as JSON. A recipe read from a SentencePiece model also
+ * keeps the model's own fields, so that writing it back loses none.
  *
- * A recipe owns what it points at; one thread.
+ * A recipe owns its data; one thread.
  */
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@
 #include "tok/sp/model.h"
 #include "tok/tokenizer/tokenizer.h"
 
-/* The formats that are written, by their names in tok/formats/table.c, which --to takes. */
+/* The formats that can be written, by their names in tok/formats/table.c, which --to takes. */
 #define RECIPE_FORMATS(FORMAT)                                                                     \
     FORMAT(RECIPE_HF, "huggingface") /* tokenizer.json */                                          \
     FORMAT(RECIPE_GPT2, "gpt2")      /* vocab.json and merges.txt */                               \
@@ -32,7 +32,7 @@
     FORMAT(RECIPE_SP, "sentencepiece") /* .model */
 
 enum recipe_format {
-    RECIPE_AUTO, /* by the name of the file */
+    RECIPE_AUTO, /* by the file's name */
 #define RECIPE_FORMAT_VALUE(format, name) format,
     RECIPE_FORMATS(RECIPE_FORMAT_VALUE)
 #undef RECIPE_FORMAT_VALUE
@@ -42,10 +42,10 @@ enum recipe_format {
 #define RECIPE_CHOICES "auto" RECIPE_FORMATS(RECIPE_CHOICE)
 
 struct recipe_piece {
-    const char *text; /* NUL behind it; NULL: no piece has this id */
+    const char *text; /* NUL-terminated; NULL: no piece has this id */
     size_t n;
     double score;            /* of unigram and SentencePiece */
-    enum sp_piece_type type; /* SP_NORMAL where the format knows no types */
+    enum sp_piece_type type; /* SP_NORMAL if the format has no types */
 };
 
 struct recipe_merge {
@@ -72,14 +72,14 @@ enum recipe_component {
 struct recipe {
     char *path; /* for messages */
     enum recipe_format from;
-    enum tok_type type; /* as what it was opened */
+    enum tok_type type; /* the type it was opened as */
     struct arena arena;
 
     enum pipe_model model;
     struct recipe_piece *piece; /* by id */
     size_t npieces;
     struct string_map words;    /* pieces to ids; see recipe_index */
-    struct recipe_merge *merge; /* MODEL_BPE; of a SentencePiece model none until derived */
+    struct recipe_merge *merge; /* MODEL_BPE; empty for a SentencePiece model until derived */
     size_t nmerges;
     struct recipe_token *token; /* by id, ascending */
     size_t ntokens;
@@ -91,13 +91,13 @@ struct recipe {
     size_t max_chars;
 
     const char *component[RECIPE_COMPONENTS]; /* JSON; NULL: null */
-    const char *pattern;                      /* what cuts a byte-level vocabulary; NULL: none */
-    bool listed;                              /* RECIPE_TIKTOKEN: it was a list in JSON */
+    const char *pattern; /* what splits the text of a byte-level vocabulary; NULL: none */
+    bool listed;         /* RECIPE_TIKTOKEN: it was a list in JSON */
 
     struct sp_model sp;    /* RECIPE_SP: the model that was read; its pieces are not used */
-    const char *fields[6]; /* RECIPE_SP: the messages of these numbers, as they stood */
+    const char *fields[6]; /* RECIPE_SP: the messages with these field numbers, unchanged */
     size_t nfields[6];
-    struct buf notes; /* sentences about what the target does not keep, a line each */
+    struct buf notes; /* what the target does not keep, a sentence per line */
     struct pipe_spec store;
 };
 
@@ -105,27 +105,27 @@ struct recipe {
 bool recipe_can_read(enum tok_type type);
 
 /*
- * Reads the file of an open tokenizer, `o` being how it was opened. ERR_DATA: the format has no
+ * Reads the file of an open tokenizer, which was opened with `o`. ERR_DATA: the format has no
  * recipe (whole words, ids in decimal).
  */
 int recipe_read(struct recipe *r, const struct tokenizer *t, const struct tok_options *o,
                 struct err *e);
 void recipe_finish(struct recipe *r);
 
-/* Makes r->words anew, after pieces changed. */
+/* Rebuilds r->words after pieces changed. */
 void recipe_index(struct recipe *r);
 int32_t recipe_find(const struct recipe *r, const char *text, size_t n); /* -1: none */
 
-/* Appends a piece or an added token; the rest of it is the caller's to fill. */
+/* Appends a piece or an added token; the caller fills the other fields. */
 struct recipe_piece *recipe_add_piece(struct recipe *r, const char *text, size_t n);
 struct recipe_token *recipe_add_token(struct recipe *r, const char *text, size_t n, int32_t id);
 
 struct recipe_token *recipe_token_of(const struct recipe *r, int32_t id); /* NULL: none */
 
-/* A text within a message, its control characters as \\n and so on. */
+/* Appends a text for a message, with control characters as \\n and so on. */
 void recipe_put_shown(struct buf *b, const char *text);
 
-/* "%s" without a full stop; said once. */
+/* Without a full stop; a repeated note is dropped. */
 void recipe_note(struct recipe *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 const char *recipe_format_name(enum recipe_format f); /* "a tokenizer.json" */
@@ -133,25 +133,27 @@ const char *recipe_format_name(enum recipe_format f); /* "a tokenizer.json" */
 /* ---- one format as another ------------------------------------------------------------------ */
 
 /*
- * Makes the recipe one that the format can hold, or says in one sentence what it cannot express:
- * ERR_USAGE. What only concerns templates and the role of special tokens is dropped with a note.
+ * Converts the recipe to what the format can hold, or ERR_USAGE with what it cannot express. What
+ * only concerns templates and the role of special tokens is dropped with a note.
  */
 int recipe_to(struct recipe *r, enum recipe_format format, struct err *e);
 
 /*
- * What a tokenizer.json may have and the other formats have no place for, in words: dropout,
- * truncation, padding, template. Returns how many there are.
+ * What a tokenizer.json may have and the other formats do not, in words: dropout, truncation,
+ * padding, template. Returns their number.
  */
 enum { RECIPE_EXTRAS = 4, RECIPE_EXTRA = 64 /* bytes */ };
 size_t recipe_extras(const struct recipe *r, char ret[RECIPE_EXTRAS][RECIPE_EXTRA]);
 
-/* recipe_sp.c: a SentencePiece model's parts as those of a tokenizer.json, and the way back. */
+/*
+ * recipe_sp.c: a SentencePiece model's pipeline as components of a tokenizer.json, and the reverse.
+ */
 int recipe_from_sp(struct recipe *r, struct err *e);
 int recipe_to_sp(struct recipe *r, struct err *e);
 
 /*
  * The merges of a vocabulary in which a higher score, or a lower rank (`by_id`), merges first: all
- * splits of each piece into two pieces, in the order in which transformers' converters put them.
+ * splits of each piece into two pieces, in the order of transformers' converters.
  */
 void recipe_derive_merges(struct recipe *r, bool by_id);
 
@@ -161,10 +163,10 @@ int recipe_refuse(const struct recipe *r, enum recipe_format f, struct err *e, c
 int recipe_refuse_component(const struct recipe *r, enum recipe_format f,
                             enum recipe_component component, struct err *e);
 
-/* A normal piece with a character that is no normal piece by itself; NULL: none. */
+/* A normal piece with a character that is not a normal piece by itself; NULL: none. */
 const char *recipe_lone_character(const struct recipe *r);
 
-/* Puts the added tokens among the pieces, at their ids. */
+/* Moves the added tokens into the pieces, at their ids. */
 void recipe_settle_tokens(struct recipe *r);
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -176,27 +178,26 @@ void write_tiktoken(const struct recipe *r, struct buf *b);
 void write_vocab_txt(const struct recipe *r, struct buf *b);
 void write_sp(const struct recipe *r, struct buf *b);
 
-/* The files of a recipe, of its format, under a path; see recipe_files. */
+/* The files of a recipe in its format, under a path; see recipe_files. */
 struct recipe_file {
     char *path;
     struct buf content;
 };
 
 /*
- * The format that a path asks for, if `format` is RECIPE_AUTO; the files and what is in them, the
- * one that readers look for first. ERR_USAGE: the path names no file of the format.
+ * The format that a path implies, if `format` is RECIPE_AUTO; the files and their contents, first
+ * the one that readers look for. ERR_USAGE: the path does not name a file of the format.
  */
 enum recipe_format recipe_format_of(const char *path);
 int recipe_paths(enum recipe_format format, const char *path, char *ret[2], size_t *ret_n,
-                 struct err *e); /* only the names, to free; nothing on failure */
+                 struct err *e); /* the names only, for the caller to free; nothing on failure */
 int recipe_files(const struct recipe *r, enum recipe_format format, const char *path,
                  struct recipe_file ret[2], size_t *ret_n, struct err *e);
 void recipe_files_finish(struct recipe_file *f, size_t n);
 
 /*
- * Writes the files, all or none. Before they appear, `prove` (may be NULL) is shown where they
- * stand under their own names; when it fails, nothing does, and its sentence says the files' own
- * names.
+ * Writes the files, all or none. Before they appear, `prove` (may be NULL) is given their temporary
+ * location, under their own names; if it fails, none appears, and its message uses the final names.
  */
 typedef int recipe_prove(void *arg, const struct recipe_file *staged, size_t n, struct err *e);
 int recipe_save(const struct recipe_file *f, size_t n, recipe_prove *prove, void *arg,

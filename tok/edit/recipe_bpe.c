@@ -8,8 +8,9 @@
 #include "base/core/utf8.h"
 
 /*
- * Pieces are short and each is looked at once, so the lowest merge is found by a look at all
- * neighbours. SentencePiece joins any two neighbours whose join is a piece, be they pieces or not.
+ * Pieces are short and each is processed once, so the lowest merge is found by testing all
+ * neighbours. SentencePiece merges any two neighbours whose concatenation is a piece, even if they
+ * are not pieces themselves.
  */
 
 struct slot {
@@ -19,8 +20,8 @@ struct slot {
 };
 
 struct symbol {
-    int32_t id;      /* -1: no piece */
-    const char *end; /* in the text that is merged */
+    int32_t id;      /* -1: not a piece */
+    const char *end; /* in the text being merged */
 };
 
 struct recipe_bpe {
@@ -59,7 +60,7 @@ struct recipe_bpe *recipe_bpe_create(const struct recipe *r)
         const struct recipe_merge *m = &r->merge[i];
         struct slot *s = recipe_bpe_find(b, key_of(m->left, m->right));
         uint32_t rank = r->from == RECIPE_TIKTOKEN ? (uint32_t)m->id : (uint32_t)i;
-        /* a later line takes the place of an earlier one, as when tokenizers reads it */
+        /* a later line replaces an earlier one, as in tokenizers */
         *s = (struct slot){key_of(m->left, m->right), rank, m->id};
     }
     return b;
@@ -80,7 +81,7 @@ bool recipe_bpe_has(const struct recipe_bpe *b, int32_t left, int32_t right)
     return recipe_bpe_find(b, key_of(left, right))->pair != 0;
 }
 
-/* The piece of one character, with the prefix and suffix that its place asks for. */
+/* The piece of one character, with the prefix or suffix of its position. */
 static int32_t character(const struct recipe *r, const char *p, size_t n, bool first, bool last)
 {
     char name[256];
@@ -95,8 +96,8 @@ static int32_t character(const struct recipe *r, const char *p, size_t n, bool f
     return recipe_find(r, name, a + n + c);
 }
 
-/* The characters of a piece; 0: one of them is no piece and cannot be merged. A prefix or suffix is
- * spelt in the piece only once. */
+/* The characters of a piece; 0: one of them is not a piece and cannot be merged. The piece has its
+ * prefix or suffix only once. */
 static size_t recipe_bpe_spell(struct recipe_bpe *b, int32_t id)
 {
     const struct recipe *r = b->r;
@@ -124,7 +125,7 @@ static size_t recipe_bpe_spell(struct recipe_bpe *b, int32_t id)
     return n;
 }
 
-/* What two neighbours are merged into, the least `order` first; -1: nothing. */
+/* The merge of two neighbours, with its rank in `order`, lowest first; -1: none. */
 static int32_t recipe_bpe_join(const struct recipe_bpe *b, const char *begin,
                                const struct symbol *s, double *order)
 {

@@ -15,7 +15,7 @@
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* The ids so far keep their rows. */
+/* Existing ids keep their rows. */
 static void begin_rows(struct recipe_rows *w, const struct tokenizer *t, size_t most)
 {
     *w = (struct recipe_rows){.old_size = (size_t)tok_info(t)->vocab_size};
@@ -25,7 +25,7 @@ static void begin_rows(struct recipe_rows *w, const struct tokenizer *t, size_t 
         w->old[w->n] = (int32_t)w->n;
 }
 
-/* Bytes that are no text: the pieces of each. */
+/* Invalid UTF-8: the byte pieces. */
 static void bytes_to_ids(const struct recipe *r, const char *p, size_t n, struct tok_ids *ids)
 {
     for (size_t i = 0; i < n; i++) {
@@ -43,7 +43,7 @@ static void bytes_to_ids(const struct recipe *r, const char *p, size_t n, struct
     }
 }
 
-/* A new row: the mean of those of the old tokenizer's pieces for its text. */
+/* A new row: the mean of the rows of the old tokenizer's pieces for its text. */
 static int add_row(struct recipe_rows *w, const struct recipe *r, const struct tokenizer *t,
                    struct tok_work *work, const char *p, size_t n, struct err *e)
 {
@@ -57,7 +57,7 @@ static int add_row(struct recipe_rows *w, const struct recipe *r, const struct t
     return code;
 }
 
-/* ---- room behind all ids -------------------------------------------------------------------- */
+/* ---- ids after all others ------------------------------------------------------------------- */
 
 bool recipe_make_room(struct recipe *r, const struct tokenizer *t, bool pieces)
 {
@@ -82,7 +82,7 @@ bool recipe_make_room(struct recipe *r, const struct tokenizer *t, bool pieces)
     return pieces || !follow;
 }
 
-/* In a list of scores a token gets one that no path takes. */
+/* In a unigram vocabulary an added token gets a score that no path takes. */
 static void hide_scores(struct recipe *r, size_t from)
 {
     double least = 0;
@@ -116,7 +116,7 @@ static void put_token(struct recipe *r, const char *text, int32_t id, bool speci
         recipe_add_piece(r, text, n);
 }
 
-/* A user-defined piece is found in normalized text, where spaces are marks. */
+/* A user-defined piece is matched in normalized text, where spaces are marks. */
 static const char *spell_token(struct recipe *r, const char *text, bool special)
 {
     struct buf b = {0};
@@ -215,7 +215,7 @@ static int compare_scored(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* New pieces of a BPE by scores merge after all others, in the order that they had. */
+/* By scores, new pieces of a BPE merge after all others, in their former order. */
 static void lower_scores(struct recipe *r, size_t from)
 {
     struct scored *list = mem_new(r->npieces + 1, sizeof(*list));
@@ -233,7 +233,7 @@ static void lower_scores(struct recipe *r, size_t from)
     free(list);
 }
 
-/* The merges of b that r lacks, behind its own. */
+/* Appends the merges of b that r lacks. */
 static void join_merges(struct recipe *r, const struct recipe *b)
 {
     size_t own = r->nmerges;

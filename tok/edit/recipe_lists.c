@@ -4,9 +4,9 @@
 #include "tok/text/byte_alphabet.h"
 #include "tok/edit/recipe_edit.h"
 
-/* Vocabularies in files that are lists of pieces: what these have no place for. */
+/* What vocabularies in list files cannot hold. */
 
-enum { MANY = 8 }; /* special tokens that are named one by one */
+enum { MANY = 8 }; /* most special tokens named one by one */
 
 bool recipe_is_list(const struct recipe *r)
 {

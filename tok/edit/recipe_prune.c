@@ -16,13 +16,13 @@
 
 struct prune {
     struct recipe *r;
-    struct recipe_bpe *bpe; /* NULL: no BPE */
+    struct recipe_bpe *bpe; /* NULL: not a BPE */
     bool *keep;             /* by id of the whole vocabulary */
     const struct tokenizer *t;
     int64_t size;
-    int64_t stray; /* an id in the template that is no piece; -1: none */
+    int64_t stray; /* an id in the template that is not a piece; -1: none */
     size_t kept;
-    int32_t *wanted; /* what a piece needs that is not kept yet */
+    int32_t *wanted; /* pieces required by another and not kept yet */
     size_t nwanted, cap;
 };
 
@@ -93,7 +93,8 @@ static void keep_needed(struct prune *p, const struct tokenizer *t)
     token_bytes_finish(&s);
 }
 
-/* The scores of a unigram model that those of unknown and user-defined pieces follow from. */
+/* Keeps the extreme scores of a unigram model, which determine those of unknown and user-defined
+ * pieces. */
 static void keep_ends(struct prune *p)
 {
     const struct recipe *r = p->r;
@@ -113,12 +114,12 @@ static void keep_ends(struct prune *p)
         recipe_prune_keep(p, (int32_t)most);
 }
 
-/* ---- what else ------------------------------------------------------------------------------ */
+/* ---- optional pieces ------------------------------------------------------------------------ */
 
 struct candidate {
     int32_t id;
     uint64_t count;
-    double order; /* the smaller, the earlier */
+    double order; /* smaller is earlier */
 };
 
 static bool is_character(const struct recipe_piece *p)
@@ -139,7 +140,9 @@ static int compare_candidates(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* When a piece was learnt: its first merge, its score, or its id; characters before all merges. */
+/*
+ * Orders pieces by when they were learnt: first merge, score, or id; characters before all merges.
+ */
 static void order_pieces(const struct recipe *r, double *order)
 {
     bool scores = r->model == MODEL_UNIGRAM || r->from == RECIPE_SP;
@@ -152,7 +155,7 @@ static void order_pieces(const struct recipe *r, double *order)
         order[r->merge[i].id] = (double)i;
 }
 
-/* Unused pieces of a BPE are joined and then split again. */
+/* Unused pieces of a BPE are merged and then split again. */
 static bool is_between(const struct prune *p, size_t id)
 {
     return p->bpe && p->r->piece[id].type == SP_UNUSED;
@@ -184,12 +187,12 @@ static void want(void *arg, int32_t id)
     p->wanted[p->nwanted++] = id;
 }
 
-/* Keeps a piece, and what merging it passes through, if all of it fits. */
+/* Keeps a piece, and what merging it passes through, if all of that fits. */
 static void keep_candidate(struct prune *p, const struct candidate *c, size_t size)
 {
     p->nwanted = 0;
     if (p->bpe && !recipe_bpe_walk(p->bpe, c->id, want, p) && !c->count)
-        return; /* merges do not reach it, and no text showed that it is used */
+        return; /* merging does not reach it, and no text uses it */
     want(p, c->id);
     if (size && p->kept + p->nwanted > size)
         return;
@@ -229,7 +232,7 @@ static void move_pieces(struct recipe *r, const int32_t *map, int64_t size)
     recipe_index(r);
 }
 
-/* In their order; added tokens that are no pieces come last, as readers count them. */
+/* In order; added tokens that are not pieces come last, as readers number them. */
 static void recipe_prune_number(const struct prune *p, struct recipe_rows *w, int32_t *map)
 {
     const struct recipe *r = p->r;
@@ -269,7 +272,7 @@ static int recipe_prune_choose(struct prune *p, const struct tokenizer *t, const
     return 0;
 }
 
-/* Characters that become unknown, or bytes. */
+/* Notes characters that become unknown, or bytes. */
 static void note_characters(struct recipe *r, const struct prune *p)
 {
     size_t n = 0, first = 0;

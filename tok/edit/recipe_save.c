@@ -10,7 +10,7 @@
 
 enum { FILES_MAX = 3 };
 
-/* In a sentence, the name that a file is to have for the one under which it was looked at. */
+/* Replaces the temporary name in a message by the final one. */
 static void name_final(struct err *e, const char *tmp, const char *path)
 {
     struct buf b = {0};

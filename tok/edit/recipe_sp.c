@@ -10,16 +10,16 @@
 #include "tok/edit/recipe_json.h"
 
 /*
- * A SentencePiece model as a tokenizer.json and back, in the manner of transformers' converters.
+ * A SentencePiece model as a tokenizer.json and back, following transformers' converters.
  *
- * Where there are user-defined pieces, these are added tokens, which cut a text into parts; so
- * that only the first part gets the mark for a space, it is the pre-tokenizer that puts it
- * (Metaspace, "first"). Without them the normalizer does, as for Llama-2, which is exact.
+ * User-defined pieces become added tokens, which split a text; so that only its first part gets the
+ * mark for a space, the pre-tokenizer prepends it (Metaspace, "first"). Without them the normalizer
+ * does, as for Llama-2, which is exact.
  */
 
 #define MARK "\u2581"
 
-/* ---- to a tokenizer.json: what it cannot say ------------------------------------------------ */
+/* ---- to a tokenizer.json: what it cannot express -------------------------------------------- */
 
 static int check_sp(const struct recipe *r, struct err *e)
 {
@@ -44,7 +44,7 @@ static int check_sp(const struct recipe *r, struct err *e)
                : 0;
 }
 
-/* ---- parts ---------------------------------------------------------------------------------- */
+/* ---- components ----------------------------------------------------------------------------- */
 
 static void put_replace(struct buf *b, const char *kind, const char *pattern, const char *content)
 {
@@ -52,7 +52,7 @@ static void put_replace(struct buf *b, const char *kind, const char *pattern, co
              pattern, content);
 }
 
-/* A list of steps that each end in a comma, as one component. */
+/* A component made of a list of steps that each end in a comma. */
 static const char *recipe_sp_join(struct recipe *r, struct buf *b, const char *type,
                                   const char *list, size_t steps)
 {
@@ -69,7 +69,7 @@ static const char *recipe_sp_join(struct recipe *r, struct buf *b, const char *t
     return component;
 }
 
-/* Of the normalizer, but for the mark at the start. */
+/* The normalizer's rules, without the mark at the start. */
 static size_t put_rules(const struct recipe *r, struct buf *b)
 {
     const struct sp_normalizer *n = &r->sp.normalizer;
@@ -81,7 +81,7 @@ static size_t put_rules(const struct recipe *r, struct buf *b)
         steps++;
     }
     if (n->remove_extra_whitespaces) {
-        /* at the end a mark that the text itself has goes, too */
+        /* marks at the end are dropped even if they are in the text */
         put_replace(b, "Regex",
                     n->escape_whitespaces ? "\\\\A +|[ " MARK "]+\\\\z" : "\\\\A +| +\\\\z", "");
         put_replace(b, "Regex", " {2,}", " ");
@@ -117,7 +117,7 @@ static void put_decoder(struct recipe *r)
     buf_finish(&b);
 }
 
-/* Is the mark in no piece but at its start? Then no piece reaches over a space. */
+/* Do all pieces have marks only at the start? Then no piece spans a space. */
 static bool marks_begin(const struct recipe *r)
 {
     for (size_t i = 0; i < r->npieces; i++)
@@ -159,8 +159,8 @@ static void put_parts(struct recipe *r)
 /* ---- vocabulary ----------------------------------------------------------------------------- */
 
 /*
- * Pieces that text cannot become are found in text by HF's model. They get scores that no path
- * takes: below what their characters cost one by one.
+ * HF's model would match pieces that text cannot become. They get scores that no path takes: below
+ * the sum of their characters' scores.
  */
 static void hide_pieces(struct recipe *r)
 {
@@ -184,7 +184,7 @@ static void put_tokens(struct recipe *r)
     }
 }
 
-/* Llama-2's bos before each text, if the model was opened as that. */
+/* Llama-2's bos before each text, if the model was opened as that type. */
 static void put_template(struct recipe *r)
 {
     if (r->type != TOK_LLAMA2 || r->sp.bos < 0)

@@ -13,7 +13,7 @@
 #include "tok/edit/recipe_edit.h"
 #include "tok/edit/recipe_json.h"
 
-/* Each format as another, but for SentencePiece's (recipe_sp.c). */
+/* Conversions between formats, except SentencePiece's (recipe_sp.c). */
 
 #define LEVEL(space, trim, regex)                                                                  \
     "{\"type\":\"ByteLevel\",\"add_prefix_space\":" space ",\"trim_offsets\":" trim                \
@@ -30,9 +30,9 @@ int recipe_refuse(const struct recipe *r, enum recipe_format f, struct err *e, c
     return ERR_USAGE;
 }
 
-/* ---- what stands in the way ----------------------------------------------------------------- */
+/* ---- what cannot be expressed --------------------------------------------------------------- */
 
-/* "NFC, Replace": the types of a component, sequences resolved. */
+/* "NFC, Replace": the types in a component, sequences flattened. */
 static void add_types(struct buf *b, const struct json *j)
 {
     static const char *const list[] = {"normalizers", "pretokenizers", "decoders", "processors"};
@@ -72,7 +72,7 @@ static int need_model(const struct recipe *r, enum recipe_format f, enum pipe_mo
     return r->model == model ? 0 : recipe_refuse(r, f, e, "a model of type ", models[r->model]);
 }
 
-/* What a BPE of bytes in a simple file cannot say. */
+/* What a byte-level BPE in a simple file cannot express. */
 static int need_plain_bpe(const struct recipe *r, enum recipe_format f, struct err *e)
 {
     int code = need_model(r, f, MODEL_BPE, e);
@@ -108,7 +108,7 @@ static enum scan_family family_of(const struct recipe *r)
     return r->pattern ? regex_family(s->pre[0].pattern) : SCAN_NONE;
 }
 
-/* Special tokens lose their role with a note; others that are added would be lost to the text. */
+/* Special tokens lose their role with a note; text would no longer match other added tokens. */
 static int recipe_to_check_tokens(struct recipe *r, enum recipe_format f, struct err *e)
 {
     for (size_t i = 0; i < r->ntokens; i++) {
@@ -119,7 +119,7 @@ static int recipe_to_check_tokens(struct recipe *r, enum recipe_format f, struct
     return 0;
 }
 
-/* Whole pieces looked up first change nothing where merging reaches every piece. */
+/* Looking up whole pre-tokens first has no effect if merging reaches every piece. */
 static int check_reached(const struct recipe *r, enum recipe_format f, struct err *e)
 {
     struct recipe_bpe *b = recipe_bpe_create(r);
@@ -273,7 +273,7 @@ static int to_bert(struct recipe *r, struct err *e)
 
 /* ---- tokenizer.json ------------------------------------------------------------------------- */
 
-/* The pattern in Oniguruma's terms, to which a{1,3}+ means any number of a. */
+/* The pattern for Oniguruma, where a{1,3}+ means any number of a. */
 static int pattern_to_hf(struct recipe *r, const char **ret, struct err *e)
 {
     static const struct {
@@ -333,7 +333,7 @@ static void recipe_to_put_sequence(struct buf *b, const char *name, int type)
     buf_addf(b, ",{\"Sequence\":{\"id\":\"%s\",\"type_id\":%d}}", name, type);
 }
 
-/* [CLS] text [SEP], as everyone expects of such a file. */
+/* [CLS] text [SEP], as users of such a file expect. */
 static void bert_template(struct recipe *r)
 {
     int32_t cls = recipe_find(r, "[CLS]", 5), sep = recipe_find(r, "[SEP]", 5);
@@ -396,7 +396,7 @@ static int to_hf(struct recipe *r, struct err *e)
     }
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- extras and dispatch -------------------------------------------------------------------- */
 
 size_t recipe_extras(const struct recipe *r, char ret[RECIPE_EXTRAS][RECIPE_EXTRA])
 {
@@ -450,7 +450,7 @@ int recipe_to(struct recipe *r, enum recipe_format format, struct err *e)
     }
 }
 
-/* ---- merges out of scores and ranks --------------------------------------------------------- */
+/* ---- merges from scores and ranks ----------------------------------------------------------- */
 
 struct split {
     struct recipe_merge m;
@@ -466,7 +466,7 @@ static size_t characters(const char *p, size_t n)
     return k;
 }
 
-/* Among the splits of one piece, then, when that decides nothing, they stay in this order. */
+/* Orders the splits of one piece; equal ones keep this order. */
 static int compare_local(const void *a, const void *b)
 {
     const struct split *x = a, *y = b;

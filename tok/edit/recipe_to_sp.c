@@ -8,8 +8,8 @@
 #include "tok/edit/recipe.h"
 
 /*
- * A tokenizer.json in the manner of Llama-2, Mistral or T5 as a SentencePiece model: white space
- * becomes a mark, and a BPE whose merges follow from an order of its pieces, or a unigram model.
+ * A tokenizer.json in the style of Llama-2, Mistral or T5 as a SentencePiece model: white space
+ * becomes a mark; a BPE whose merges follow from an order of its pieces, or a unigram model.
  */
 
 #define MARK "\u2581"
@@ -146,8 +146,8 @@ static int set_types(struct recipe *r, struct err *e)
 /* ---- scores of a BPE ------------------------------------------------------------------------ */
 
 /*
- * Merges of one piece stand together, and pieces in the order of their scores; pieces whose merges
- * are mixed get one score, and then the leftmost merges first.
+ * Merges of one piece are adjacent, and pieces are in the order of their scores; pieces with
+ * interleaved merges get one score, and then the leftmost merges first.
  */
 static void score_by_merges(struct recipe *r)
 {
@@ -174,7 +174,7 @@ static void score_by_merges(struct recipe *r)
     free(last);
 }
 
-/* If scores fall with the ids, as trainers give them, they are those that the trainer gave. */
+/* Scores that fall with the ids, as trainers assign them, are the trainer's. */
 static void score_by_ids(struct recipe *r)
 {
     double before = 1;
@@ -215,7 +215,7 @@ static int refuse_gap(const struct recipe *r, const struct recipe_merge *m, stru
     return ERR_USAGE;
 }
 
-/* A SentencePiece model merges any two pieces that make a piece: are these the merges? */
+/* A SentencePiece model merges any two pieces that form a piece: does that give these merges? */
 static int check_merges(struct recipe *r, struct err *e)
 {
     struct recipe_merge *own = r->merge;

@@ -17,7 +17,7 @@ const char *recipe_component_name(enum recipe_component component)
     return name[component];
 }
 
-/* The shortest digits; a power of ten where the point would be far off, and then as "1e-7". */
+/* The shortest digits; with an exponent for very large and small values, and then as "1e-7". */
 void recipe_put_real(struct buf *b, double v)
 {
     struct buf t = {0};
@@ -56,7 +56,7 @@ static void new_line(struct buf *b, int level)
     buf_addf(b, "\n%*s", 2 * level, "");
 }
 
-/* Members whose whole numbers are ids of tokens. */
+/* Members whose integers are ids of tokens. */
 static bool holds_ids(const char *key)
 {
     return !strcmp(key, "ids") || !strcmp(key, "cls") || !strcmp(key, "sep") ||
@@ -64,7 +64,7 @@ static bool holds_ids(const char *key)
 }
 
 struct id_map {
-    const int32_t *to; /* NULL: they are only seen */
+    const int32_t *to; /* NULL: ids are only visited */
     int64_t n;
     void (*see)(void *arg, int64_t id);
     void *arg;

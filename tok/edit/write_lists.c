@@ -9,7 +9,7 @@
 #include "tok/text/byte_alphabet.h"
 #include "tok/edit/recipe.h"
 
-/* The formats that are plain lists, and which file holds which. */
+/* The list formats, and their files. */
 
 void write_vocab_json(const struct recipe *r, struct buf *b)
 {

@@ -6,12 +6,12 @@
 #include "tok/edit/recipe.h"
 
 /*
- * sentencepiece_model.proto. The messages besides the pieces are those that were read, or were made
- * by recipe_to_sp; of the trainer's only vocab_size and ids are written anew.
+ * sentencepiece_model.proto. Messages other than the pieces are those read from the model, or made
+ * by recipe_to_sp; of the trainer's, only vocab_size and ids are rewritten.
  */
 
 enum { PIECE_TEXT = 1, PIECE_SCORE, PIECE_TYPE };
-enum { TRAINER = 2, VOCAB_SIZE = 4, UNK_ID = 40 /* bos, eos, pad behind it */ };
+enum { TRAINER = 2, VOCAB_SIZE = 4, UNK_ID = 40 /* bos, eos, pad follow */ };
 
 static void write_sp_put_piece(struct buf *b, const struct recipe_piece *p, struct buf *m)
 {
@@ -23,7 +23,7 @@ static void write_sp_put_piece(struct buf *b, const struct recipe_piece *p, stru
     protow_bytes(b, 1, m->data, m->len);
 }
 
-/* Of a piece of the model that was read, which may have moved. */
+/* Of a piece of the model that was read, which may have been renumbered. */
 static int32_t new_id(const struct recipe *r, const struct sp_piece *p)
 {
     return recipe_find(r, p->text, p->length);

@@ -12,7 +12,7 @@ enum { CHARS = 0x110000, CONTINUES = 1, ENDS = 2, VARIANTS = 4, MANY = 256 };
 
 struct alphabet {
     uint64_t count[CHARS];
-    uint32_t id[VARIANTS][CHARS]; /* + 1; 0: none */
+    uint32_t id[VARIANTS][CHARS]; /* plus 1; 0: none */
     bool seen[VARIANTS][CHARS];
     uint32_t letter[256];
 };
@@ -23,12 +23,12 @@ struct trainer {
     struct alphabet *a;
     struct learn_merge *m;
     struct buf text;
-    uint64_t symbols; /* of all words, as often as they occur; bytes, not characters */
+    uint64_t symbols; /* of all words, weighted by count; bytes, not characters */
 };
 
 /* ---- the alphabet ------------------------------------------------------------------------ */
 
-/* The next character of a word, as the alphabet spells it. */
+/* The next character of a word, in the alphabet's spelling. */
 static inline uint32_t next_char(const struct trainer *t, const char **p, const char *end)
 {
     if (t->o->bytes)
@@ -114,7 +114,7 @@ static int variant_of(const struct trainer *t, const char *p, const char *next, 
     return (t->o->prefix && p != begin ? CONTINUES : 0) | (t->o->suffix && next == end ? ENDS : 0);
 }
 
-/* Symbols of characters within or at the end of words. */
+/* Adds symbols for characters within or at the end of words. */
 static void add_variants(struct trainer *t, const struct learn_words *w)
 {
     struct alphabet *a = t->a;
@@ -158,7 +158,7 @@ static int frequent_first(const void *a, const void *b)
                                 : (x->word > y->word) - (x->word < y->word);
 }
 
-/* Words by their counts, so that those of one count stand in a row; most counts are small. */
+/* Words by their counts, so that equal counts are adjacent; most counts are small. */
 static struct order *sort_words(const struct learn_words *w)
 {
     enum { SMALL = 1024 };
@@ -235,7 +235,7 @@ static uint32_t chars(const char *p, size_t n)
     return k;
 }
 
-/* A guess at the count of the last merge: rather too small, which costs little. */
+/* An estimate of the last merge's count: better too small, which costs little. */
 static uint64_t last_count(const struct trainer *t)
 {
     enum { SHARE = 200 };
@@ -244,7 +244,7 @@ static uint64_t last_count(const struct trainer *t)
 
 static void bpe_run(struct trainer *t)
 {
-    /* a merge may spell a special token, which then is its symbol */
+    /* a merge may spell a special token, and then gets its symbol */
     for (size_t i = 0; i < t->o->nspecial; i++) {
         int32_t id = learn_vocab_find(t->v, t->o->special[i], strlen(t->o->special[i]));
         if (!learn_merge_span(t->m, (uint32_t)id))

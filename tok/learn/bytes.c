@@ -15,12 +15,12 @@ enum { PADDING = 64, NUMBER = 1 };
 struct scratch {
     uint32_t *at;
     size_t n, cap;
-    struct buf text, norm; /* mended; normalized */
+    struct buf text, norm; /* with invalid bytes replaced; normalized */
     struct regex_work *regex;
     uint64_t invalid;
     int code;
     struct err err;
-    char apart[64]; /* threads write to lines of their own */
+    char apart[64]; /* keeps threads off each other's cache lines */
 };
 
 struct learn_bytes {
@@ -52,7 +52,7 @@ int learn_bytes_create(const struct pretok_family *f, int threads, struct learn_
         b->family = regex_family(b->pattern);
     for (int i = 0; i < threads && !code && b->family == SCAN_NONE; i++)
         b->scratch[i].regex = regex_work_create();
-    if (!code && f->digits) /* is_numeric of Rust; \p{N} of Oniguruma */
+    if (!code && f->digits) /* Rust's is_numeric; Oniguruma's \p{N} */
         map_numbers(b, f->digits == PRETOK_DIGITS_SINGLE ? UNI_17 : UNI_16);
     if (!code) {
         *ret = b;
@@ -97,7 +97,7 @@ uint64_t learn_bytes_invalid(const struct learn_bytes *b)
     return n;
 }
 
-/* The first byte that is no UTF-8, or the end. */
+/* The first invalid byte, or the end. */
 static const char *valid_part(const char *p, const char *end)
 {
     while (p < end) {
@@ -137,7 +137,7 @@ static void bytes_put(struct scratch *s, size_t at)
     s->at[s->n++] = (uint32_t)at;
 }
 
-/* Matches, and what stands between them. */
+/* Splits into matches and the text between them. */
 static void cut_by_pattern(const struct learn_bytes *b, struct scratch *s, const char *text,
                            size_t from, size_t n)
 {
@@ -158,7 +158,7 @@ static void cut_by_pattern(const struct learn_bytes *b, struct scratch *s, const
     }
 }
 
-/* Places from text[from] on; that of the end is not among them. */
+/* Starts in text[from ..), without the end. */
 static void cut_part(const struct learn_bytes *b, struct scratch *s, const char *text, size_t from,
                      size_t n)
 {
@@ -178,7 +178,7 @@ static bool bytes_is_number(const struct learn_bytes *b, const char *p, size_t k
     return k == 1 ? *p >= '0' && *p <= '9' : uni_map_get(&b->number, utf8_code(p, k));
 }
 
-/* Digits go first, alone or in threes; each part is then cut by itself. */
+/* Splits at digits first, single ones or three at a time; each part is then split by itself. */
 static void cut_digits(const struct learn_bytes *b, struct scratch *s, const char *text, size_t n)
 {
     size_t most = b->digits == PRETOK_DIGITS_SINGLE ? 1 : 3, from = 0, numbers = 0;
@@ -195,7 +195,7 @@ static void cut_digits(const struct learn_bytes *b, struct scratch *s, const cha
     cut_part(b, s, text, from, n - from);
 }
 
-/* Valid UTF-8, normalized. */
+/* Replaces invalid UTF-8, and normalizes. */
 static void bytes_normalize(const struct learn_bytes *b, struct scratch *s, const char **text,
                             size_t *n)
 {

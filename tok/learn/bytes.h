@@ -3,8 +3,8 @@
 #define TOK_LEARN_BYTES_H
 
 /*
- * Cuts texts into the words of a byte-level model, for learn_count: a `learn_split` whose argument
- * is a struct learn_bytes. Bytes that are no UTF-8 count as U+FFFD, and are counted.
+ * Splits texts into the words of a byte-level model, for learn_count: a `learn_split` whose
+ * argument is a struct learn_bytes. Invalid UTF-8 becomes U+FFFD, and its bytes are counted.
  */
 
 #include "tok/pretok/families.h"
@@ -12,13 +12,13 @@
 
 struct learn_bytes;
 
-/* ERR_USAGE: no pattern, or one that needs PCRE2 where that is not built in. */
+/* ERR_USAGE: an invalid pattern, or one that needs PCRE2 in a build without it. */
 int learn_bytes_create(const struct pretok_family *f, int threads, struct learn_bytes **ret,
                        struct err *e);
 void learn_bytes_destroy(struct learn_bytes *b);
 learn_split learn_bytes_split;
 
-/* A pattern may take too many steps: what the first such text gave. */
+/* The first failure of a pattern that took too many steps, or 0. */
 int learn_bytes_status(const struct learn_bytes *b, struct err *e);
 uint64_t learn_bytes_invalid(const struct learn_bytes *b);
 

@@ -22,7 +22,7 @@ struct learn_count {
     learn_split *split;
     void *arg;
     uint64_t memory;
-    bool joined;               /* lines may come together */
+    bool joined;               /* lines may be passed together */
     struct learn_table *table; /* one for each thread */
     struct learn_runs runs;
 
@@ -124,8 +124,8 @@ static bool goes_before(const struct learn_table *t, const struct sorted *a, con
     return learn_word_compare(x, na, y, nb) < 0;
 }
 
-/* In the order of hashes, in which the slots nearly are: but for neighbours, and for those that had
- * no room at the end and stand at the beginning. */
+/* Sorts by hash. Slots nearly are, except for neighbours, and for those that wrapped around to the
+ * beginning. */
 static struct sorted *sort_table(const struct learn_table *t)
 {
     struct sorted *s = mem_grow(NULL, t->used + 1, sizeof(*s));
@@ -172,8 +172,8 @@ static int write_runs(struct learn_count *c, struct err *e)
     return code;
 }
 
-/* A table that doubles holds its old slots beside the new ones, and sorting takes as much again:
- * a quarter of the limit for the tables leaves room for both. */
+/* A table that doubles has its old slots beside the new ones, and sorting takes as much again: a
+ * quarter of the limit for the tables leaves enough for both. */
 static bool is_full(const struct learn_count *c)
 {
     uint64_t bytes = 0;
@@ -182,7 +182,7 @@ static bool is_full(const struct learn_count *c)
     return c->memory && bytes > c->memory / 4;
 }
 
-/* Counts what the batch holds. */
+/* Counts the batch. */
 static int flush(struct learn_count *c, struct err *e)
 {
     if (!c->ntexts)
@@ -265,10 +265,10 @@ struct gather {
     learn_each *each; /* or NULL */
     void *each_arg;
     uint64_t cost;         /* of a byte */
-    uint64_t need[COUNTS]; /* bytes of memory for the words that occur so often, or more in the
-                            * last */
+    uint64_t need[COUNTS]; /* bytes of memory for the words that occur this often, or more often in
+                              the last */
     uint64_t number[COUNTS];
-    uint64_t bytes, least; /* of the words taken; the fewest occurrences of one that is taken */
+    uint64_t bytes, least; /* of the words taken; the least count of one */
 };
 
 static int count_weigh(void *arg, const char *word, uint32_t n, uint64_t count, struct err *e)
@@ -301,7 +301,7 @@ static int count_take(void *arg, const char *word, uint32_t n, uint64_t count, s
     return 0;
 }
 
-/* All words, from the tables or from the runs. */
+/* Visits all words, from the tables or from the runs. */
 static int walk(const struct learn_count *c, learn_run_fn *fn, void *arg, struct err *e)
 {
     if (c->runs.n)
@@ -318,7 +318,7 @@ static int walk(const struct learn_count *c, learn_run_fn *fn, void *arg, struct
     return code;
 }
 
-/* The fewest occurrences that a word needs for all such words to fit. */
+/* Chooses the least count for which all such words fit into memory. */
 static void choose_least(const struct learn_count *c, struct gather *g, struct learn_report *r)
 {
     uint64_t apart = c->memory / 8 + APART, sum = g->need[COUNTS - 1];

@@ -4,11 +4,10 @@
 
 /*
  * The words of a corpus and their counts, by several threads within a memory limit. Texts are
- * gathered into batches; the threads cut those into words, each into a table of its own, and
- * tables that outgrow their part of the limit are written as sorted runs to an unnamed file, which
- * is merged at the end. What comes out does not depend on the number of threads nor on the limit,
- * with one exception that is reported: where the words themselves do not fit, the rarest are left
- * out.
+ * collected into batches; the threads split those into words, each into a table of its own. Tables
+ * that exceed their share of the limit are written as sorted runs to an unnamed file, and merged at
+ * the end. The result depends neither on the number of threads nor on the limit, with one exception
+ * that is reported: if the words themselves do not fit, the rarest are left out.
  *
  * One thread calls; the functions below give work to the pool.
  */
@@ -19,7 +18,7 @@
 #include "base/thread/pool.h"
 #include "tok/text/count_table.h"
 
-/* Distinct words, in no order that means anything. Word i is text[start[i] .. start[i + 1]). */
+/* Distinct words, in no particular order. Word i is text[start[i] .. start[i + 1]). */
 struct learn_words {
     char *text;
     uint64_t *start; /* n + 1 */
@@ -30,8 +29,8 @@ struct learn_words {
 void learn_words_finish(struct learn_words *w);
 
 /*
- * Cuts one text into words and adds them to `t`. Called by several threads at once, `thread` tells
- * them apart. 64 readable bytes lie behind the text.
+ * Splits one text into words and adds them to `t`. Called by several threads at once, told apart by
+ * `thread`. 64 bytes after the text are readable.
  */
 typedef void learn_split(void *arg, int thread, struct learn_table *t, const char *text, size_t n,
                          uint64_t count);
@@ -44,8 +43,8 @@ struct learn_report {
 
 struct learn_count;
 
-/* `memory`: bytes, 0 for no limit. Runs are written into the folder of `beside`. The pool and all
- * arguments stay the caller's. */
+/* `memory`: bytes, 0 for no limit. Runs are written to the folder of `beside`. The pool and all
+ * arguments remain the caller's. */
 struct learn_count *learn_count_create(struct pool *pool, uint64_t memory, const char *beside,
                                        learn_split *split, void *arg);
 void learn_count_destroy(struct learn_count *c);
@@ -54,19 +53,19 @@ void learn_count_destroy(struct learn_count *c);
 int learn_count_add(struct learn_count *c, const char *text, size_t n, uint64_t count,
                     struct err *e);
 
-/* From now on lines need not be told apart: several may come to the split as one text. */
+/* From now on several lines may be passed to the split as one text. */
 void learn_count_join_lines(struct learn_count *c);
 
 /* Whole lines, each with its line feed a text by itself. */
 int learn_count_lines(struct learn_count *c, const char *text, size_t n, struct err *e);
 
-/* To be called by learn_count_finish for each distinct word, once, also for those that are left
- * out; on the thread that calls it. */
+/* Called by learn_count_finish once for each distinct word, those that are left out included, on
+ * the calling thread. */
 typedef void learn_each(void *arg, const char *word, size_t n, uint64_t count);
 void learn_count_each(struct learn_count *c, learn_each *each, void *arg);
 
-/* `cost` bytes are what a later step will need for each byte of a word, beside the byte itself; an
- * eighth of the memory and 8 MiB are left for all else. */
+/* `cost`: bytes that a later step needs for each byte of a word, besides the byte itself; an eighth
+ * of the memory and 8 MiB are reserved for everything else. */
 int learn_count_finish(struct learn_count *c, uint64_t cost, struct learn_words *ret,
                        struct learn_report *report, struct err *e);
 

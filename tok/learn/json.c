@@ -4,7 +4,7 @@
 #include "base/format/json.h"
 #include "tok/learn/out.h"
 
-/* tokenizer.json, as serde writes it with two blanks a level. */
+/* tokenizer.json, formatted as serde does, with two spaces per level. */
 
 static void json_put_text(struct buf *b, const char *s)
 {
@@ -38,7 +38,7 @@ static void put_byte_level(struct buf *b, const char *indent, bool space, bool t
              regex ? "true" : "false", indent);
 }
 
-/* Digits, then the pattern, then bytes: those that there are. */
+/* Digits, then the pattern, then bytes, as far as present. */
 static void put_pre_tokenizer(const struct pretok_family *f, struct buf *b)
 {
     static const char split[] = "{\n        \"type\": \"Split\",\n        \"pattern\": {\n"
@@ -108,7 +108,7 @@ static void put_template(struct buf *b, bool pair)
     buf_adds(b, "\n    ],\n");
 }
 
-/* [CLS] A [SEP] B [SEP], where both are special tokens. */
+/* [CLS] A [SEP] B [SEP], if both are special tokens. */
 static void put_bert_processor(const struct learn_out *o, struct buf *b)
 {
     static const char *const name[] = {"[CLS]", "[SEP]"};

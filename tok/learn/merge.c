@@ -15,11 +15,11 @@
 
 enum { GRID = 1024, PLACES = 1 << 20, SLOWER = 8, SPARES = 64 };
 
-/* A symbol beside the places of a merge: what its pairs gain and lose. */
+/* A neighbour symbol of the merged pair: what its pairs gain and lose. */
 struct beside {
     int64_t sum;
-    uint32_t n;     /* places */
-    uint32_t first; /* the event at which it was met */
+    uint32_t n;     /* positions */
+    uint32_t first; /* the event at which it was first seen */
     uint32_t *at;
 };
 
@@ -29,7 +29,7 @@ struct event {
 
 struct side {
     struct beside *beside; /* by id */
-    uint32_t *id;          /* those with n > 0, in the order met */
+    uint32_t *id;          /* those with n > 0, in order of first event */
     size_t nid, id_cap;
     struct event *event;
     size_t nevent, event_cap;
@@ -40,7 +40,7 @@ struct spare {
     size_t n;
 };
 
-/* Blocks of places; the longest lists that are done with are used again. */
+/* Blocks of positions; the longest finished lists are reused. */
 struct places {
     uint32_t **block;
     size_t nblock, left;
@@ -52,10 +52,10 @@ struct learn_merge {
     uint32_t *slot;
     size_t n, cap;
     struct learn_weights weights;
-    uint64_t floor; /* pairs that came up less often are not followed */
+    uint64_t floor; /* pairs with lower counts are not tracked */
 
     uint32_t *span; /* by id */
-    size_t nid;     /* ids that the arrays by id have room for */
+    size_t nid;     /* capacity of the arrays by id */
     uint32_t ids;   /* above all ids of words */
     struct side left, right;
     uint32_t nevent; /* of this merge, on both sides */
@@ -77,7 +77,7 @@ static void spare_places(struct places *p, uint32_t *at, size_t n)
         *least = (struct spare){at, n};
 }
 
-/* Goes on in the longest spare list, if that has room for n. */
+/* Continues in the longest spare list, if that has space for n. */
 static void reuse_places(struct places *p, size_t n)
 {
     struct spare *most = p->spare;
@@ -202,10 +202,10 @@ struct cell {
     struct learn_pair pair;
     int64_t sum;
     uint32_t n, placed;
-    uint32_t *at; /* NULL: it does not count enough */
+    uint32_t *at; /* NULL: the count is too low */
 };
 
-/* Cells by pair: a square of all, or slots found by a hash; only pairs of one part of all. */
+/* Cells by pair: a matrix of all, or a hash table; only the pairs of one shard. */
 struct cells {
     struct cell *cell;
     size_t n, used, side; /* side 0: hashed */
@@ -239,7 +239,7 @@ static void grow_cells(struct cells *c)
     free(old.cell);
 }
 
-/* The next pair of neighbours at or behind *at, which becomes its place. */
+/* Advances *at to the next pair of neighbours at or after it. */
 static inline bool next_pair(const struct learn_merge *m, size_t *at, struct learn_pair *ret)
 {
     while (*at < m->n) {
@@ -262,7 +262,7 @@ static bool is_in_part(struct learn_merge *m, const struct cells *c, struct lear
     return (hash >> 24) % c->parts == c->part && !learn_counts_get(&m->counts, p);
 }
 
-/* Pairs that are not followed yet. */
+/* Counts the pairs that are not tracked yet. */
 static void count_cells(struct learn_merge *m, struct cells *c)
 {
     struct learn_pair p;
@@ -300,7 +300,7 @@ static bool may(const struct learn_merge *m, const struct learn_rule *rule, stru
     return !rule->may || rule->may(rule->arg, p, m->span[p.left] + m->span[p.right] == 2, ret_tie);
 }
 
-/* A pair that has places from now on. */
+/* Starts to track a pair. */
 static void enter(struct learn_merge *m, const struct learn_rule *rule, struct learn_pair p,
                   int64_t sum, uint32_t *at, uint32_t n)
 {
@@ -321,7 +321,7 @@ static int by_first_place(const void *a, const void *b)
     return (x->at[0] > y->at[0]) - (x->at[0] < y->at[0]);
 }
 
-/* Only the cells that hold something, in the order of their first places. */
+/* Keeps the non-empty cells, in the order of their first positions. */
 static void sort_cells(struct cells *c)
 {
     size_t n = 0;
@@ -350,7 +350,7 @@ static void follow_part(struct learn_merge *m, const struct learn_rule *rule, st
     free(c->cell);
 }
 
-/* Follows all pairs that count so much and are not followed yet. */
+/* Starts to track all pairs with at least this count. */
 static void lower_floor(struct learn_merge *m, const struct learn_rule *rule, uint64_t floor)
 {
     struct cells c = {.parts = 1 + (m->counts.used ? m->n >> 22 : 0)};
@@ -376,7 +376,7 @@ static inline void add_event(struct learn_merge *m, struct side *s, uint32_t id,
     b->sum += w;
 }
 
-/* Merges the pair at this place if it still stands there. */
+/* Merges the pair at this position if it is still there. */
 static inline bool merge_at(struct learn_merge *m, struct learn_pair p, uint32_t id, size_t at)
 {
     uint32_t *s = m->slot;
@@ -406,7 +406,7 @@ static void merge_word(struct learn_merge *m, struct learn_pair p, uint32_t id, 
     }
 }
 
-/* In all words of the places, at all places. */
+/* Merges the pair at all positions of the list. */
 static void merge_words(struct learn_merge *m, const struct learn_entry *t, uint32_t id)
 {
     size_t done = 0;
@@ -427,7 +427,7 @@ static void merge_places(struct learn_merge *m, const struct learn_entry *t, uin
     enum { AHEAD = 16 };
     uint32_t span = m->span[t->pair.left] + m->span[t->pair.right];
     for (uint32_t i = 0; i < t->n; i++) {
-        if (i + AHEAD < t->n) { /* what merge_at reads: from one slot before to one behind */
+        if (i + AHEAD < t->n) { /* what merge_at reads: from the slot before to the slot after */
             const uint32_t *s = &m->slot[t->at[i + AHEAD]];
             __builtin_prefetch(s - 1, 1);
             __builtin_prefetch(s + span, 1);
@@ -436,7 +436,7 @@ static void merge_places(struct learn_merge *m, const struct learn_entry *t, uin
     }
 }
 
-/* Each event's place goes to the list of its symbol, if that counts enough. */
+/* Moves each event's position to the list of its symbol, if the count suffices. */
 static void sort_events(struct learn_merge *m, struct side *s, uint64_t floor)
 {
     size_t n = 0;
@@ -460,8 +460,8 @@ static void sort_events(struct learn_merge *m, struct side *s, uint64_t floor)
     s->nevent = 0;
 }
 
-/* Pairs that may not be merged have no count; those of the new symbol have none as yet, when a run
- * of one symbol makes and unmakes them in one go. */
+/* Pairs that may not be merged have no count; those of the new symbol have none yet, if a run of
+ * one symbol creates and removes them in the same step. */
 static void lose(struct learn_merge *m, uint32_t l, uint32_t r, int64_t sum, bool fresh)
 {
     struct learn_pair p = {l, r};
@@ -477,7 +477,7 @@ static int by_place(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* (id, id) met from both sides, which takes an id that existed before: one list for both. */
+/* (id, id) found from both sides, for an id that existed before: joins the two lists. */
 static void join_sides(struct learn_merge *m, uint32_t id)
 {
     struct beside *l = &m->left.beside[id], *r = &m->right.beside[id];
@@ -514,7 +514,7 @@ static void update(struct learn_merge *m, const struct learn_rule *rule, struct 
                    uint32_t id)
 {
     enum { AHEAD = 8 };
-    /* a run of one symbol takes from pairs that come up only now: they need their counts */
+    /* in a run of one symbol, pairs may lose counts that are only now created: count them first */
     bool run = m->left.beside[id].n || m->right.beside[id].n;
     sort_events(m, &m->left, run ? 0 : m->floor);
     sort_events(m, &m->right, run ? 0 : m->floor);
@@ -552,7 +552,7 @@ static void merge_apply(struct learn_merge *m, const struct learn_rule *rule,
     need_id(m, id);
     uint32_t span = m->span[top->pair.left] + m->span[top->pair.right];
     BUG_ON(m->span[id] && m->span[id] != span, "symbol %u spans %u and %u", id, m->span[id], span);
-    if (m->span[id] && m->floor > 1) /* its pairs may be there, not followed */
+    if (m->span[id] && m->floor > 1) /* its pairs may exist without being tracked */
         lower_floor(m, rule, 1);
     m->span[id] = span;
     if (top->again)
@@ -563,7 +563,7 @@ static void merge_apply(struct learn_merge *m, const struct learn_rule *rule,
     update(m, rule, top->pair, id);
 }
 
-/* The best pair of all, followed or not. */
+/* The best pair of all, tracked or not. */
 static bool next_best(struct learn_merge *m, const struct learn_rule *rule, struct learn_entry *ret)
 {
     for (;;) {

@@ -42,7 +42,7 @@ static void put_lines(const struct learn_out *o, struct buf *b)
 
 /* ---- tiktoken ---------------------------------------------------------------------------- */
 
-/* A special token that is also what a merge spells. */
+/* Is the special token's string also the result of a merge? */
 static bool is_merged(const struct learn_out *o, size_t id, struct buf *text)
 {
     const struct learn_vocab *v = o->vocab;
@@ -58,7 +58,7 @@ static bool is_merged(const struct learn_out *o, size_t id, struct buf *text)
     return false;
 }
 
-/* Ranks are ids: they begin behind the special tokens, which the file cannot name. */
+/* Ranks are ids: they begin after the special tokens, which the file cannot name. */
 static void put_ranks(const struct learn_out *o, struct buf *b)
 {
     unsigned char byte[512] = {0};
@@ -81,7 +81,7 @@ static void put_ranks(const struct learn_out *o, struct buf *b)
     buf_finish(&text);
 }
 
-/* ---- all of them ------------------------------------------------------------------------- */
+/* ---- all formats ------------------------------------------------------------------------- */
 
 int learn_out_check(const struct learn_out *o, enum learn_files files, bool all_bytes,
                     struct err *e)

@@ -3,9 +3,9 @@
 #define TOK_LEARN_OUT_H
 
 /*
- * What was learnt as files: tokenizer.json as Hugging Face's `Tokenizer.save` writes it (the same
- * bytes), vocab.json and merges.txt as its `model.save` does, vocab.txt for WordPiece, tiktoken's
- * ranks for byte-level models.
+ * The learnt vocabulary as files: tokenizer.json as Hugging Face's `Tokenizer.save` writes it (the
+ * same bytes), vocab.json and merges.txt as its `model.save` does, vocab.txt for WordPiece,
+ * tiktoken's ranks for byte-level models.
  */
 
 #include "base/core/buf.h"
@@ -19,7 +19,7 @@ struct learn_out {
     const struct pretok_family *family; /* of a byte-level model */
     const struct learn_bert *bert;      /* or of a WordPiece one */
     const char *const *special;         /* the first tokens */
-    size_t nspecial, nuser;             /* the last nuser of them are no special tokens */
+    size_t nspecial, nuser;             /* the last nuser of them are not special tokens */
     const char *prefix, *suffix;        /* of the model, or NULL */
 };
 
@@ -33,19 +33,20 @@ enum learn_files {
 
 #define LEARN_FILES "all|tokenizer.json|vocab+merges|vocab.txt|tiktoken"
 
-/* ERR_USAGE: the model cannot be written so. Said before hours are spent. */
+/* ERR_USAGE: the format cannot express the model. Call it before hours are spent on training. */
 int learn_out_check(const struct learn_out *o, enum learn_files files, bool all_bytes,
                     struct err *e);
 
 /*
  * PREFIX-tokenizer.json, PREFIX-vocab.json and PREFIX-merges.txt, or PREFIX-vocab.txt, or
- * PREFIX.tiktoken; a prefix that ends in a slash gives the bare names in that folder (tiktoken's
- * is "ranks.tiktoken" there). All appear or none. `said` gets the first name, to be freed.
+ * PREFIX.tiktoken; with a prefix that ends in a slash, the bare names in that folder (there,
+ * tiktoken's is "ranks.tiktoken"). All appear or none. `said` gets the first name; the caller frees
+ * it.
  */
 int learn_write(const struct learn_out *o, enum learn_files files, const char *prefix, char **said,
                 struct err *e);
 
-/* The names of these files, to free; at most LEARN_NAMES. Returns how many. */
+/* The names of these files, at most LEARN_NAMES, which the caller frees. Returns their number. */
 enum { LEARN_NAMES = 5 };
 size_t learn_names(bool bert, enum learn_files files, const char *prefix, char *ret[LEARN_NAMES]);
 

@@ -125,8 +125,8 @@ static void sift_up(struct learn_queue *q, size_t i)
     q->node[i] = x;
 }
 
-/* The last node goes to the top, which is free: down the way of the better children to the end, and
- * up again; equal nodes end up where those of std::pop_heap do, which differs from sift_down. */
+/* Moves the last node to the free top: down along the better children to the end, then up again;
+ * equal nodes end up where std::pop_heap puts them, unlike with sift_down. */
 static void refill_top(struct learn_queue *q)
 {
     struct learn_node x = q->node[--q->n];
@@ -156,7 +156,7 @@ void learn_queue_push(struct learn_queue *q, struct learn_pair p, uint64_t count
     sift_up(q, q->n++);
 }
 
-/* The top's count has changed to this. */
+/* The top's count has changed to `count`. */
 static void put_back(struct learn_queue *q, uint64_t count)
 {
     struct learn_node x = q->node[0];

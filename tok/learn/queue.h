@@ -3,20 +3,20 @@
 #define TOK_LEARN_QUEUE_H
 
 /*
- * Parts of the merge engine (merge.h): the counts of all pairs, and the queue of those that
- * may be merged. An entry whose count has fallen since it was queued is put back with the count of
- * now when it comes up, so that what is popped is the best pair. One thread.
+ * Parts of the merge engine (merge.h): the counts of all pairs, and the queue of those that may be
+ * merged. An entry whose count has fallen since it was queued is put back with its current count
+ * when it reaches the top, so that the best pair is popped. One thread.
  */
 
 #include "tok/learn/merge.h"
 
 struct learn_count_of {
-    uint64_t key; /* the pair, and two marks on top; UINT64_MAX: free */
+    uint64_t key; /* the pair, with two flags on top; UINT64_MAX: free */
     int64_t count;
 };
 
-#define LEARN_QUEUED ((uint64_t)1 << 63) /* has had an entry */
-#define LEARN_AGAIN ((uint64_t)1 << 62)  /* has had several */
+#define LEARN_QUEUED ((uint64_t)1 << 63) /* was queued */
+#define LEARN_AGAIN ((uint64_t)1 << 62)  /* was queued more than once */
 
 struct learn_counts {
     struct learn_count_of *slot;
@@ -37,13 +37,13 @@ static inline void learn_counts_prefetch(const struct learn_counts *c, uint32_t 
 void learn_counts_init(struct learn_counts *c);
 void learn_counts_finish(struct learn_counts *c);
 struct learn_count_of *learn_counts_get(struct learn_counts *c, struct learn_pair p); /* or NULL */
-/* Made with count 0 if it is not there; valid until the next put. */
+/* Created with count 0 if missing; valid until the next put. */
 struct learn_count_of *learn_counts_put(struct learn_counts *c, struct learn_pair p);
 
 struct learn_entry {
     struct learn_pair pair;
     uint64_t count;
-    uint32_t *at; /* places, rising */
+    uint32_t *at; /* positions, ascending */
     uint32_t n;
     bool again; /* the pair has other entries */
 };
@@ -63,7 +63,7 @@ struct learn_queue {
 
 void learn_queue_push(struct learn_queue *q, struct learn_pair p, uint64_t count, uint64_t tie,
                       uint32_t *at, uint32_t n);
-/* The best one; false when no pair is left. */
+/* The best entry; false if no pair is left. */
 bool learn_queue_pop(struct learn_queue *q, struct learn_counts *c, struct learn_entry *ret);
 void learn_queue_finish(struct learn_queue *q);
 

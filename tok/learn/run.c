@@ -50,7 +50,7 @@ static int run_open_file(struct learn_runs *r, struct err *e)
 {
     char *dir = path_dir(r->beside);
     r->fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (r->fd < 0) { /* not every file system has unnamed files */
+    if (r->fd < 0) { /* some file systems lack unnamed files */
         char *name = path_join(dir, ".weft-runs.XXXXXX");
         r->fd = mkostemp(name, O_CLOEXEC);
         int saved = errno;
@@ -111,10 +111,10 @@ int learn_runs_end(struct learn_runs *r, struct err *e)
 /* ---- merging ----------------------------------------------------------------------------- */
 
 struct cursor {
-    uint64_t at, end; /* in the file, of what is not yet read */
-    size_t read;      /* bytes at a time */
+    uint64_t at, end; /* in the file, of the part not yet read */
+    size_t read;      /* bytes per read */
     struct buf buf;
-    size_t pos; /* of the record in the buffer */
+    size_t pos; /* of the current record in the buffer */
     const char *word;
     uint64_t hash;
     uint32_t n;
@@ -122,7 +122,7 @@ struct cursor {
     bool done;
 };
 
-/* Makes `need` bytes from pos available. */
+/* Makes `need` bytes from pos on available. */
 static int pull(const struct learn_runs *r, struct cursor *c, size_t need, struct err *e)
 {
     if (c->buf.len - c->pos >= need)

@@ -16,7 +16,7 @@ static void weight_push(struct learn_weights *w, uint32_t at, uint64_t count)
 
 void learn_weights_add(struct learn_weights *w, size_t at, uint64_t count)
 {
-    if (!w->n) /* what stands before the first word */
+    if (!w->n) /* slots before the first word */
         weight_push(w, 0, 0);
     if (w->run[w->n - 1].count != count)
         weight_push(w, (uint32_t)at, count);

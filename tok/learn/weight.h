@@ -3,15 +3,15 @@
 #define TOK_LEARN_WEIGHT_H
 
 /*
- * A part of the merge engine (merge.h): how often the word counts that a slot lies in. One
- * entry for each run of words of one count, and a table of where to begin looking. One thread adds;
- * once indexed it is only read.
+ * Part of the merge engine (merge.h): the count of the word that a slot belongs to. One entry for
+ * each run of words with equal counts, and a table of where to start searching. One thread adds;
+ * once indexed it is read-only.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Slots from `at` on count so much. */
+/* Slots from `at` on have this count. */
 struct learn_weight {
     uint64_t count;
     uint32_t at;
@@ -25,9 +25,9 @@ struct learn_weights {
     uint32_t *block; /* the run of the first slot of each 1 << LEARN_WEIGHT_BLOCK */
 };
 
-/* In the order of `at`, which is below UINT32_MAX. */
+/* Add in the order of `at`, which is below UINT32_MAX. */
 void learn_weights_add(struct learn_weights *w, size_t at, uint64_t count);
-/* No more is added. There are n slots. */
+/* Call after the last one. There are n slots. */
 void learn_weights_index(struct learn_weights *w, size_t n);
 void learn_weights_finish(struct learn_weights *w);
 

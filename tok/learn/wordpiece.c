@@ -10,14 +10,14 @@
 #include "tok/unicode/unicode.h"
 
 /*
- * All steps work on one character at a time, but for the canonical order of marks within NFD. So
- * what a character becomes is found once and kept; only a run of characters that leave marks with
- * a place in that order (MARKS) goes through the steps themselves.
+ * All steps work on one character at a time, except the canonical order of marks within NFD. So the
+ * result for a character is computed once and cached; only a run of characters whose result has
+ * marks with a combining class (MARKS) goes through the steps themselves.
  */
 enum kind { UNMADE, WORD, SPACE, ALONE, MIXED, MARKS };
 
 enum {
-    LONGEST = 18, /* bytes that one character becomes */
+    LONGEST = 18, /* most bytes that one character becomes */
     CUT = 0xff,   /* in a MIXED one, between words */
     SLICE = 16 << 10,
     WORDS = 5 * SLICE,
@@ -31,15 +31,15 @@ struct image {
 
 struct scratch {
     const struct learn_bert *o;
-    struct image *page[UNI_BLOCKS]; /* made when met */
+    struct image *page[UNI_BLOCKS]; /* created on demand */
     uint8_t ascii_kind[256];        /* UNMADE: not ASCII */
     char ascii_text[128];
     struct buf mended, norm, swap;
     struct buf out; /* words, the last one unfinished */
-    uint32_t *at;   /* where they begin */
-    size_t n;       /* finished ones */
+    uint32_t *at;   /* starts of words */
+    size_t n;       /* finished words */
     uint64_t invalid;
-    char apart[64]; /* threads write to lines of their own */
+    char apart[64]; /* keeps threads off each other's cache lines */
 };
 
 struct learn_wordpiece {
@@ -122,7 +122,7 @@ static void swap(struct scratch *s)
     buf_reset(&s->norm);
 }
 
-/* Into s->norm. */
+/* Writes to s->norm. */
 static void wordpiece_normalize(struct scratch *s, const char *p, size_t n)
 {
     buf_reset(&s->norm);
@@ -147,7 +147,7 @@ static void put_cut(struct image *m)
         m->text[m->n++] = (char)CUT;
 }
 
-/* The words that s->norm falls into. */
+/* The words in s->norm. */
 static void wordpiece_spell(const struct scratch *s, struct image *m)
 {
     if (!s->norm.len)
@@ -177,7 +177,7 @@ static void make(struct scratch *s, uint32_t c, struct image *m)
     char text[4];
     *m = (struct image){.kind = WORD};
     if (c >= 0xd800 && c <= 0xdfff)
-        return; /* in no text */
+        return; /* occurs in no text */
     wordpiece_normalize(s, text, utf8_put(text, c));
     wordpiece_spell(s, m);
     const char *cut = memchr(m->text, CUT, m->n);
@@ -210,7 +210,7 @@ static inline void wordpiece_cut(struct scratch *s)
         s->at[++s->n] = (uint32_t)s->out.len;
 }
 
-/* Counts the finished words; the last one goes to the front. */
+/* Counts the finished words; moves the last one to the front. */
 static void count_words(struct scratch *s, struct learn_table *t, uint64_t count)
 {
     uint32_t done = s->at[s->n];
@@ -241,7 +241,7 @@ static void put_mixed(struct scratch *s, const struct image *m)
     }
 }
 
-/* Characters from the first of MARKS on, until one follows that is neither such nor vanishes. */
+/* Processes from the first of MARKS up to a character that neither is one nor vanishes. */
 static const char *put_marks(struct scratch *s, struct learn_table *t, uint64_t count,
                              const char *from, const char *end)
 {
@@ -270,7 +270,7 @@ static const char *put_marks(struct scratch *s, struct learn_table *t, uint64_t 
     return p;
 }
 
-/* A run of ASCII. */
+/* Processes a run of ASCII. */
 static inline const char *put_ascii(struct scratch *s, const char *p, const char *end)
 {
     for (;;) {
@@ -292,7 +292,7 @@ static inline const char *put_ascii(struct scratch *s, const char *p, const char
     }
 }
 
-/* At least to `end`; characters and what belongs to one run may reach further. */
+/* Processes at least up to `end`; characters and what belongs to one run may extend further. */
 static const char *put_slice(struct scratch *s, struct learn_table *t, uint64_t count,
                              const char *p, const char *end, const char *last)
 {
@@ -337,7 +337,7 @@ void learn_wordpiece_split(void *arg, int thread, struct learn_table *t, const c
     count_words(s, t, count);
 }
 
-/* ---- life -------------------------------------------------------------------------------- */
+/* ---- create and destroy ------------------------------------------------------------------ */
 
 static void init(struct scratch *s, const struct learn_bert *o)
 {

@@ -3,10 +3,10 @@
 #define TOK_LEARN_WORDPIECE_H
 
 /*
- * Cuts texts into the words of BERT's models, for learn_count: a `learn_split` whose argument is a
- * struct learn_wordpiece. What comes out is what BertNormalizer and then BertPreTokenizer of
- * tokenizers 0.23.3 give. White space separates words, so lines may come together
- * (learn_count_join_lines). Bytes that are no UTF-8 count as U+FFFD, and are counted.
+ * Splits texts into the words of BERT's models, for learn_count: a `learn_split` whose argument is
+ * a struct learn_wordpiece. The result is that of BertNormalizer followed by BertPreTokenizer of
+ * tokenizers 0.23.3. White space separates words, so lines may be joined (learn_count_join_lines).
+ * Invalid UTF-8 becomes U+FFFD, and its bytes are counted.
  */
 
 #include <stdbool.h>
@@ -15,9 +15,9 @@
 
 /* Options of BertNormalizer. */
 struct learn_bert {
-    bool clean;   /* controls go, white space becomes a blank */
+    bool clean;   /* remove control characters; white space becomes a space */
     bool chinese; /* ideographs are words by themselves */
-    bool accents; /* go */
+    bool accents; /* strip accents */
     bool lower;
 };
 

@@ -17,12 +17,12 @@ enum { CHARS = 0x110000, MANY = 256 };
 struct trainer {
     const struct learn_spbpe_options *how;
     struct learn_valid valid;
-    uint32_t nchars; /* ids below are characters */
-    uint64_t most;   /* ids there may be */
+    uint32_t nchars; /* lower ids are characters */
+    uint64_t most;   /* limit on ids */
     struct learn_vocab v;
     uint8_t *class;          /* of characters, by id */
     struct learn_form *form; /* by id */
-    uint32_t **code;         /* by id: its code points */
+    uint32_t **code;         /* by id: its code points, in the arena */
     struct arena arena;      /* of those */
     size_t cap;
     struct learn_merge *m;
@@ -49,7 +49,7 @@ static void add_piece(struct trainer *t, const struct learn_form *f, const uint3
     memcpy(t->code[id], code, f->length * sizeof(*code));
 }
 
-/* Code point i of the piece that two would make. */
+/* Code point i of the piece that the pair would become. */
 static inline uint32_t char_of(const struct trainer *t, struct learn_pair p, uint32_t i)
 {
     uint32_t n = t->form[p.left].length;
@@ -234,7 +234,7 @@ int learn_spchar(const struct learn_spbpe_options *o, struct learn_sp *s, struct
         sum += s->required[i].count;
     float whole = logf((float)sum);
     for (size_t i = 0; i < s->nrequired && i < room; i++) {
-        /* one that is asked for and does not occur counts as once; the library's score is -inf */
+        /* a required one that does not occur counts once; the library's score would be -inf */
         uint64_t count = s->required[i].count ? s->required[i].count : 1;
         bpe_put_text(ret, &s->required[i].c, 1, logf((float)count) - whole);
     }

@@ -13,7 +13,7 @@ enum { CHARS = LEARN_CHARS };
 struct letter {
     uint64_t count;
     uint32_t c;
-    bool asked; /* by an option */
+    bool asked; /* required by an option */
 };
 
 static int by_count(const void *a, const void *b)
@@ -26,7 +26,7 @@ static int by_count(const void *a, const void *b)
     return (x->c > y->c) - (x->c < y->c);
 }
 
-/* All characters there are and those that are asked for, sorted. */
+/* All characters that occur or are required, sorted. */
 static struct letter *sort_letters(const uint64_t *count, const char *asked, size_t *ret_n,
                                    uint64_t *ret_all)
 {
@@ -59,7 +59,7 @@ static int by_plain_count(const void *a, const void *b)
     return (x->c > y->c) - (x->c < y->c);
 }
 
-/* Characters are taken until they cover enough; a tab, which is a boundary, only counts. */
+/* Takes characters until they cover enough; a tab, which is a boundary, only counts. */
 static void chars_choose(const struct learn_sp_options *o, const uint64_t *count,
                          struct learn_sp *ret)
 {

@@ -34,8 +34,8 @@ struct learn_form learn_form_join(const struct learn_form *a, const struct learn
     return f;
 }
 
-/* A mark stands before a word, or behind it. Words may hold others where they are not cut at white
- * space, but not at the other end. */
+/* Marks are before a word, or after it. Words that are not split at white space may have others
+ * inside, but not at the other end. */
 static bool good_marks(const struct learn_valid *v, const struct learn_form *f)
 {
     if (f->marks == f->length && v->only_marks)

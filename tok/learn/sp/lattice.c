@@ -8,20 +8,20 @@
 
 #include "base/core/mem.h"
 
-/* Places to a chunk; a segment that begins in one is the chunk's. */
+/* Positions per chunk; a segment belongs to the chunk where it begins. */
 enum { GRID_BITS = 14 };
 
 struct chunk {
     uint32_t place;       /* the first one */
     uint32_t first, last; /* segments */
     uint32_t *id;
-    uint16_t *length; /* rising at each place */
+    uint16_t *length; /* ascending at each position */
     bool over;        /* 2^32 edges or more */
 };
 
 /* Of one thread. */
 struct scratch {
-    double *back, *inverse, *ahead; /* by place of a segment, longest + 1 */
+    double *back, *inverse, *ahead; /* by position of a segment, longest + 1 */
     int32_t *power;
     float *best;
     uint32_t *from;
@@ -36,7 +36,8 @@ struct learn_lattice {
     struct pool *pool;
     struct chunk *chunk;
     size_t nchunks;
-    uint32_t *at; /* by place: its first edge in its chunk; an end's is behind the segment's last */
+    uint32_t
+        *at; /* by position: its first edge in its chunk; an end's is after the segment's last */
     struct scratch *scratch;
 };
 
@@ -72,7 +73,7 @@ static void make_chunks(struct learn_lattice *l)
     }
 }
 
-/* The pieces at one place: that of its character, and those of the repeats it lies in. */
+/* Writes the pieces at one position: that of its character, and those of the repeats around it. */
 static void put_place(const struct making *m, uint32_t place, const uint32_t *open, size_t top)
 {
     struct learn_lattice *l = m->l;
@@ -81,13 +82,13 @@ static void put_place(const struct making *m, uint32_t place, const uint32_t *op
         return;
     }
     const struct chunk *c = chunk_of(l, place);
-    for (size_t i = 0; i < top; i++) { /* behind that of the character */
+    for (size_t i = 0; i < top; i++) { /* after that of the character */
         c->id[l->at[place] + 1 + i] = m->repeat[open[i]];
         c->length[l->at[place] + 1 + i] = (uint16_t)m->suffix->repeat[open[i]].length;
     }
 }
 
-/* Repeats of a part, from the last place to the first, outer before inner. */
+/* Processes the repeats of a part from the last position to the first, outer before inner. */
 static void make_part(void *arg, int task, int thread)
 {
     (void)thread;
@@ -193,7 +194,7 @@ void learn_lattice_destroy(struct learn_lattice *l)
     free(l);
 }
 
-/* Edges of a chunk. */
+/* Writes the edges of a chunk. */
 static uint32_t chunk_edges(const struct learn_lattice *l, const struct chunk *c)
 {
     return c->first == c->last ? 0 : l->at[l->text->begin[c->last] - 1];
@@ -209,7 +210,7 @@ uint64_t learn_lattice_edges(const struct learn_lattice *l)
 
 /* ---- expectation ------------------------------------------------------------------------- */
 
-/* Steps of the exponent beside `back`, where a segment is too long for a double by itself. */
+/* Scale of the exponent beside `back`, for segments too long for a double alone. */
 #define POWER 0x1p400
 #define LEAST 0x1p-200
 
@@ -217,29 +218,29 @@ struct step {
     struct learn_lattice *l;
     const struct lattice_scores *s;
     double unknown;     /* probability */
-    double fixed;       /* what 1 is in the sums */
+    double fixed;       /* fixed-point value of 1 in the sums */
     uint32_t plain;     /* longer segments need exponents */
     double *likelihood; /* by chunk */
     uint64_t *tokens;   /* by chunk */
     const uint32_t *to;
 };
 
-/* One segment while it is worked on. */
+/* One segment during a step. */
 struct row {
     const uint32_t *at, *id;
     const uint16_t *length;
     uint32_t n;
 };
 
-/* A place is without the piece of its character: it may be passed as unknown. */
+/* The position lacks the piece of its character, which may be passed as unknown. */
 static inline bool is_bare(const struct row *r, uint32_t i)
 {
     return r->at[i] == r->at[i + 1] || r->length[r->at[i]] != 1;
 }
 
 /*
- * back[i]: the probability of what stands from place i on. Each edge's share in it goes to
- * `weight`, and 1 / back to `inverse`.
+ * Backward: back[i] is the probability of the text from position i on. Each edge's share of it goes
+ * to `weight`, and 1 / back to `inverse`.
  */
 static void go_back(const struct row *r, const struct step *t, struct scratch *s)
 {
@@ -264,7 +265,7 @@ static double power_of(int32_t k)
     return k == 0 ? 1 : k == -1 ? 1 / POWER : k == -2 ? 1 / POWER / POWER : 0;
 }
 
-/* The same with an exponent beside each figure. */
+/* The same with an exponent beside each value. */
 static void go_back_far(const struct row *r, const struct step *t, struct scratch *s)
 {
     double *back = s->back;
@@ -293,7 +294,7 @@ static void go_back_far(const struct row *r, const struct step *t, struct scratc
     }
 }
 
-/* What passes through each place goes on along its edges by their shares. */
+/* Forward: distributes what passes each position over its edges by their shares. */
 static void go_ahead(const struct row *r, struct scratch *s, double count, size_t unknown)
 {
     double *ahead = s->ahead;
@@ -346,7 +347,7 @@ static void expect_chunk(void *arg, int task, int thread)
     t->likelihood[task] = likelihood;
 }
 
-/* Sums by piece in every thread, all 0. */
+/* Zeroes the sums by piece of every thread. */
 static void clear_sums(struct learn_lattice *l, size_t n)
 {
     for (int i = 0; i < pool_threads(l->pool); i++) {
@@ -367,7 +368,7 @@ double learn_lattice_expect(struct learn_lattice *l, const struct lattice_scores
     struct step t = {.l = l, .s = s, .unknown = exp((double)s->unknown), .fixed = 1};
     for (double most = (double)l->text->total + 1; most * t.fixed < 0x1p61;)
         t.fixed *= 2;
-    /* no probability is below the unknown's, so that of n characters is not below its power n */
+    /* no probability is below the unknown's, so that of n characters is at least its n-th power */
     t.plain = (uint32_t)(650 / (1 - (double)s->unknown));
     t.likelihood = mem_new(l->nchunks, sizeof(*t.likelihood));
     clear_sums(l, s->n + 1);
@@ -385,9 +386,9 @@ double learn_lattice_expect(struct learn_lattice *l, const struct lattice_scores
     return likelihood;
 }
 
-/* ---- the best way ------------------------------------------------------------------------ */
+/* ---- the best path ----------------------------------------------------------------------- */
 
-/* Of equal ways the one whose last piece is longer, as in the library. */
+/* Of equal paths, the one with the longer last piece, as in the library. */
 static void best_way(const struct row *r, const struct lattice_scores *s, float *best,
                      uint32_t *from)
 {

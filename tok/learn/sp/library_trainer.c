@@ -20,7 +20,7 @@ static const struct opt rows[] = {SP_TRAIN_ROWS(struct sp_train_options, , 0), {
 
 enum { PAIRS_MAX = 80 };
 
-/* The library's options as pairs of texts. */
+/* The library's options as key and value. */
 struct pairs {
     struct arena arena;
     const char *key[PAIRS_MAX], *value[PAIRS_MAX];
@@ -59,15 +59,15 @@ static const char *value_text(struct arena *a, const struct opt *row, const void
     }
 }
 
-/* These are no options of the library: spm_train reads the files itself, and sets the seed. */
+/* Not options of the library: spm_train itself reads the files and sets the seed. */
 static bool is_ours(const char *name)
 {
     size_t n = strlen(name);
     return strcmp(name, "random_seed") == 0 || (n > 5 && strcmp(name + n - 5, "_file") == 0);
 }
 
-/* Spelt so that the library, which cuts lists at commas and honours double quotes, gets it back
- * whole. */
+/* Quotes a text so that the library, which splits lists at commas and honours double quotes, reads
+ * it back unchanged. */
 static void add_quoted(struct buf *b, const char *s, size_t n)
 {
     if (b->len)
@@ -81,7 +81,7 @@ static void add_quoted(struct buf *b, const char *s, size_t n)
     buf_addc(b, '"');
 }
 
-/* The symbols of an option and of the lines of a file behind it. */
+/* Joins the symbols of an option and those of the lines of a file. */
 static int join_symbols(struct arena *a, const char **value, const char *path, struct err *e)
 {
     struct buf file, all = {0};
@@ -150,7 +150,7 @@ static int make_pairs(const struct sp_train_options *given, const struct sp_trai
         return code;
     for (const struct opt *row = rows; row->name; row++) {
         const char *value = value_text(&p->arena, row, (const char *)&o + row->offset);
-        /* an empty one would still make the library write a denormalizer */
+        /* even an empty one would make the library write a denormalizer */
         bool absent = strcmp(row->name, "denormalization_rule_tsv") == 0 && !*value;
         if (!is_ours(row->name) && !absent)
             trainer_add_pair(p, row->name, value);
@@ -162,10 +162,10 @@ static int make_pairs(const struct sp_train_options *given, const struct sp_trai
 
 /* ---- the child --------------------------------------------------------------------------- */
 
-/* What the child sends before the model's bytes. */
+/* The child sends this before the model's bytes. */
 struct verdict {
     int code;
-    bool from_input; /* what `next` said, not the library */
+    bool from_input; /* the error came from `next`, not from the library */
     struct err err;
     struct sp_train_report report;
 };
@@ -177,8 +177,8 @@ struct feed {
 };
 
 /*
- * Counts as the library does: empty ones are passed over, too long ones and those with U+2585 left
- * out. False for one that is too long, which the library need not see.
+ * Counts sentences as the library does: empty ones are skipped, too long ones and those with U+2585
+ * left out. False for one that is too long, which need not be passed on.
  */
 static bool trainer_count(struct feed *f, const char *text, size_t n)
 {
@@ -235,7 +235,7 @@ struct child {
     int model, words;  /* descriptors to read from */
     struct buf answer; /* verdict and model */
     struct buf line;
-    char last[256]; /* the last line with something in it */
+    char last[256]; /* the last line that is not empty */
 };
 
 static int start_child(const struct sp_train_options *o, const struct sp_train_input *in,
@@ -251,7 +251,8 @@ static int start_child(const struct sp_train_options *o, const struct sp_train_i
         return err_sys(e, saved, "no pipe for the trainer");
     }
     pid_t parent = getpid();
-    fflush(NULL); /* the library may end the child by exit(), which would write buffers again */
+    fflush(NULL); /* the library may end the child by exit(), which would write buffers a second
+                     time */
     c->pid = fork();
     if (c->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -270,7 +271,7 @@ static int start_child(const struct sp_train_options *o, const struct sp_train_i
     return c->pid > 0 ? 0 : err_sys(e, saved, "cannot start the trainer's process");
 }
 
-/* Hands on each whole line that has come. */
+/* Passes on each complete line. */
 static void take_lines(struct child *c, const struct sp_train_input *in, bool at_end)
 {
     size_t start = 0;
@@ -279,7 +280,7 @@ static void take_lines(struct child *c, const struct sp_train_input *in, bool at
             continue;
         c->line.data[i] = '\0';
         const char *line = c->line.data + start;
-        /* what it says behind every failed check is not what failed */
+        /* printed after every failed check, whatever failed */
         if (*line && strncmp(line, "Program terminated", 18) != 0)
             snprintf(c->last, sizeof(c->last), "%s", line);
         if (*line && in->words)
@@ -293,7 +294,7 @@ static void take_lines(struct child *c, const struct sp_train_input *in, bool at
     c->line.len -= start;
 }
 
-/* Reads once what is there; false at the end. */
+/* One read of what is available; false at the end. */
 static bool pull(int fd, struct buf *b)
 {
     char *p = buf_reserve(b, 65536);
@@ -325,9 +326,9 @@ static int wait_child(struct child *c, const struct sp_train_input *in)
     return status;
 }
 
-/* ---- what went wrong, in our words ------------------------------------------------------- */
+/* ---- errors in our words ----------------------------------------------------------------- */
 
-/* The library's sentence for options that do not fit; the ones that users meet get our own. */
+/* The library's message for conflicting options; common ones are replaced by our own. */
 static int reword(const struct sp_train_options *o, const char *said, struct err *e)
 {
     long long most, need;
@@ -418,7 +419,7 @@ int sp_train(const struct sp_train_options *o, const struct sp_train_input *in, 
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* As spm_train prints a score: six digits, the shorter of fixed and scientific. */
+/* Formats a score as spm_train does: six digits, the shorter of fixed and scientific. */
 static void put_vocab(struct buf *b, const struct sp_model *m)
 {
     for (size_t i = 0; i < m->npieces; i++) {

@@ -3,11 +3,11 @@
 #define TOK_LEARN_SP_LIBRARY_TRAINER_H
 
 /*
- * Learning a SentencePiece model through the library's trainer: all options of spm_train under its
+ * Learning a SentencePiece model with the library's trainer: all options of spm_train under its
  * names and with its defaults.
  *
- * The trainer runs in a child process, since it ends its process on some failures and prints as it
- * goes; its words come back line by line, its model through a pipe. Call it while no other
+ * The trainer runs in a child process, since it ends its process on some failures and prints while
+ * it works; its output comes back line by line, its model through a pipe. Call it while no other
  * thread of the process holds a lock that the sentences need.
  *
  * The options' strings belong to the caller's options.
@@ -267,16 +267,17 @@ struct sp_train_options {
                 .help = "drop counts below this")
 
 struct sp_train_report {
-    uint64_t sentences; /* taken */
+    uint64_t sentences; /* used */
     uint64_t bytes;     /* of them */
     uint64_t too_long;  /* longer than max_sentence_length */
     uint64_t reserved;  /* with the character U+2585, which the trainer keeps for itself */
 };
 
-/* One sentence after another; the text is valid until the next call. Not more at the end. */
+/* Returns one sentence per call; the text is valid until the next call. *ret_more is false at the
+ * end. */
 typedef int sp_sentence_fn(void *arg, const char **ret_text, size_t *ret_n, bool *ret_more,
                            struct err *e);
-/* A line of the library's own words. */
+/* A line of the library's output. */
 typedef void sp_words_fn(void *arg, const char *line);
 
 struct sp_train_input {
@@ -288,14 +289,14 @@ struct sp_train_input {
 };
 
 /*
- * `ret` becomes the model's bytes. ERR_USAGE for options that do not fit each other or the input,
- * ERR_DATA for input without sentences, ERR_RESOURCE when the trainer was killed; what `next` said
- * otherwise.
+ * `ret` becomes the model's bytes. ERR_USAGE for options that conflict with each other or the
+ * input, ERR_DATA for input without sentences, ERR_RESOURCE if the trainer was killed; otherwise
+ * the error of `next`.
  */
 int sp_train(const struct sp_train_options *o, const struct sp_train_input *in, struct buf *ret,
              struct sp_train_report *report, struct err *e);
 
-/* ERR_USAGE for options that do not fit each other; sp_train checks by itself. */
+/* ERR_USAGE for conflicting options; sp_train calls it itself. */
 int sp_train_check(const struct sp_train_options *o, struct err *e);
 
 /* Writes PREFIX.vocab and PREFIX.model, as spm_train does; both appear or none, the model last. */

@@ -167,7 +167,7 @@ static int meta_place(struct placing *p, const char *text, enum sp_piece_type ty
 static int place_user(struct placing *p, const char *text, struct err *e)
 {
     int code = meta_place(p, text, SP_USER, e);
-    /* words are learnt with the mark of a space before them */
+    /* words are learnt with the mark of a space in front */
     if (!code && p->o->model_type + 1 == SP_WORD && strncmp(text, "\xe2\x96\x81", 3) != 0)
         code = meta_place(p, arena_printf(&p->m->arena, "\xe2\x96\x81%s", text), SP_USER, e);
     return code;

@@ -4,8 +4,8 @@
 
 /*
  * The pieces of a SentencePiece model that are not learnt (unknown, control, user-defined, bytes)
- * with their ids, and the lists of symbols that options and files name, as spm_train of 0.2.2
- * reads and places them.
+ * with their ids, and the lists of symbols from options and files, as spm_train of 0.2.2 parses and
+ * places them.
  */
 
 #include "base/core/arena.h"
@@ -14,7 +14,7 @@
 #include "tok/learn/sp/library_trainer.h"
 
 struct learn_meta_piece {
-    const char *text; /* a NUL behind it */
+    const char *text; /* NUL-terminated */
     size_t length;
     enum sp_piece_type type;
     int64_t id;
@@ -25,18 +25,18 @@ struct learn_texts {
     size_t n;
 };
 
-/* Adds a list cut at commas; double quotes hold a comma, two of them in quotes are one. */
+/* Appends a comma-separated list; double quotes protect a comma, and are doubled inside quotes. */
 void learn_texts_add(struct arena *a, struct learn_texts *l, const char *list);
 
 struct learn_meta {
     struct arena arena;
-    struct learn_meta_piece *piece; /* by id, rising */
+    struct learn_meta_piece *piece; /* by ascending id */
     size_t n;
     struct learn_texts control, user; /* as given */
     const char *required_chars;       /* never NULL */
 };
 
-/* Fills `m`, which the caller finishes whatever comes back. */
+/* Fills `m`, which the caller finishes in any case. */
 int learn_meta_init(struct learn_meta *m, const struct sp_train_options *o, struct err *e);
 void learn_meta_finish(struct learn_meta *m);
 

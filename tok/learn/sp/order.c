@@ -10,10 +10,10 @@
 
 enum { PART = 1 << 15, AHEAD = 16, ODD = 0xffffffff };
 
-/* A text and its place in the order: smaller ones first. */
+/* A text and its position in the order: smaller ones first. */
 struct key {
     uint64_t first, head; /* its rank, or the complement of its count; see head_of */
-    uint32_t i;           /* a word, or, behind them all, an odd text */
+    uint32_t i;           /* a word, or, after all words, an odd text */
 };
 
 /* A text in which unknown characters were replaced. */
@@ -30,7 +30,7 @@ struct ordering {
     struct odd *odd;
     size_t nodd, odd_cap;
     struct arena arena;
-    uint32_t *slot; /* odd texts, + 1, by hash */
+    uint32_t *slot; /* odd texts, plus 1, by hash */
     size_t mask;
     uint32_t *chars; /* of each word and odd text; ODD: it has unknown ones */
     struct key *key, *spare;
@@ -52,7 +52,7 @@ static const char *text_of(const struct ordering *o, size_t i, size_t *ret_n)
 
 /*
  * The beginning of a text, so that heads compare as texts do unless they are equal. Most words
- * begin with the mark of a space, which two bits stand for.
+ * begin with the mark of a space, which is encoded in two bits.
  */
 static uint64_t head_of(const char *text, size_t n)
 {
@@ -117,7 +117,7 @@ static void grow_odd(struct ordering *o)
         *find_slot(o, o->odd[i].text, o->odd[i].n) = (uint32_t)i + 1;
 }
 
-/* The word with its unknown characters replaced, which may make it equal to another. */
+/* Adds the word with its unknown characters replaced, which may make it equal to another. */
 static void add_odd(struct ordering *o, size_t i)
 {
     size_t n, length = 0;
@@ -142,7 +142,7 @@ static void add_odd(struct ordering *o, size_t i)
     x->rank = rank < x->rank ? rank : x->rank;
 }
 
-/* Odd words go, odd texts come. There are no more of these than of those. */
+/* Replaces odd words by odd texts, of which there are at most as many. */
 static void settle_odd(struct ordering *o)
 {
     for (size_t i = 0; i < o->w->n; i++)

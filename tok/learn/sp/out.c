@@ -62,7 +62,7 @@ static int out_put_piece(struct writing *w, const char *text, size_t n, float sc
     return 0;
 }
 
-/* Special pieces at their ids, learnt ones at those between. */
+/* Special pieces at their ids, learnt ones at the ids between. */
 static int put_pieces(struct writing *w, const struct learn_scores *s, int64_t size, struct err *e)
 {
     size_t special = 0, learnt = 0;
@@ -86,7 +86,7 @@ static int put_pieces(struct writing *w, const struct learn_scores *s, int64_t s
     return code;
 }
 
-/* ---- what was asked for -------------------------------------------------------------------- */
+/* ---- the specs ----------------------------------------------------------------------------- */
 
 static void out_put_text(struct buf *b, uint32_t number, const char *text)
 {
@@ -164,7 +164,7 @@ static void put_trainer(struct writing *w, const char *input_format, int64_t siz
     protow_bytes(w->model, 2, b->data, b->len);
 }
 
-/* NormalizerSpec. */
+/* The message NormalizerSpec. */
 static void put_normalizer(struct writing *w, const struct learn_rules *r)
 {
     struct buf *b = &w->part;

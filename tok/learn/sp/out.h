@@ -4,7 +4,7 @@
 
 /*
  * Learnt pieces as a SentencePiece .model: the fields that the library's trainer writes for the
- * same options, without `input` and `model_prefix`. sp_train_write makes the files from it.
+ * same options, without `input` and `model_prefix`. sp_train_write writes the files.
  */
 
 #include "base/core/arena.h"
@@ -18,7 +18,7 @@ struct learn_scored {
     float score;
 };
 
-/* In the order of their ids; ids of special pieces are left out. */
+/* In the order of their ids, without special pieces. */
 struct learn_scores {
     struct arena arena; /* of the texts, if whoever fills this wants one */
     struct learn_scored *piece;
@@ -28,13 +28,12 @@ struct learn_scores {
 void learn_scores_add(struct learn_scores *s, const char *text, size_t n, float score);
 void learn_scores_finish(struct learn_scores *s);
 
-/* More characters and symbols that must be in the vocabulary than --vocab_size allows: ERR_USAGE,
- * else *ret_room pieces may be learnt beside them. */
+/* ERR_USAGE if --vocab_size is too small for the characters and symbols that must be in the
+ * vocabulary; else *ret_room pieces may be learnt besides them. */
 int learn_sp_room(const struct sp_train_options *o, const struct learn_meta *m,
                   const struct learn_sp *s, uint64_t *ret_room, struct err *e);
 
-/* ERR_USAGE when the pieces are fewer than --vocab_size under a hard limit, or one is there
- * twice. */
+/* ERR_USAGE if there are fewer pieces than --vocab_size under a hard limit, or one occurs twice. */
 int learn_sp_model(const struct sp_train_options *o, const struct learn_meta *m,
                    const struct learn_rules *r, const char *input_format,
                    const struct learn_scores *s, struct buf *model, struct err *e);

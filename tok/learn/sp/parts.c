@@ -15,17 +15,17 @@ struct found {
     uint32_t n;
 };
 
-/* The parts of a chunk of words, by bin, in each as they come. */
+/* The parts of a chunk of words by bin, in order of occurrence. */
 struct chunk {
     struct found *found;
     size_t begin[BINS + 1];
 };
 
-/* Parts of one bin of hashes: each once, in the order in which they first come. */
+/* Distinct parts of one bin of hashes, in order of first occurrence. */
 struct bin {
     struct found *found;
     size_t n, cap;
-    uint32_t *slot; /* + 1 */
+    uint32_t *slot; /* index plus 1 */
     size_t mask;
 };
 
@@ -103,7 +103,7 @@ static void cut_chunk(void *arg, int task, int thread)
     free(f.found);
 }
 
-/* ---- equal parts ------------------------------------------------------------------------- */
+/* ---- distinct parts ---------------------------------------------------------------------- */
 
 static uint32_t *find_slot(const struct bin *b, const uint32_t *ch, const struct found *x)
 {

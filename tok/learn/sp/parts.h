@@ -3,10 +3,10 @@
 #define TOK_LEARN_SP_PARTS_H
 
 /*
- * Words cut where no piece can reach across (learn_valid_joins), equal parts joined: what is left
- * for a merge engine to do. Parts of one character are left out. The parts stand in the order in
- * which they first come, so that a trainer for which the order of words counts sees no
- * difference; the same for any number of threads.
+ * Words split where no piece can span the position (learn_valid_joins), with equal parts counted
+ * once: the input of a merge engine. Parts of one character are left out. Parts are in order of
+ * first occurrence, so that a trainer that depends on the order of words is not affected; the same
+ * for any number of threads.
  */
 
 #include "base/thread/pool.h"
@@ -29,8 +29,8 @@ struct learn_parts {
 #define LEARN_NO_SYMBOL 0xffffffffu
 
 /*
- * Code points in `s` become symbols: `symbol` by code point, `class` (of valid.h) by symbol.
- * `part` is to be freed; places in it are those of s->ch.
+ * Code points in `s` become symbols: `symbol` by code point, `class` (of valid.h) by symbol. The
+ * caller frees `part`; positions in it are those of s->ch.
  */
 void learn_parts_cut(struct pool *pool, const struct learn_valid *v, const uint32_t *symbol,
                      const uint8_t *class, struct learn_sentences *s, struct learn_parts *ret);

@@ -11,8 +11,8 @@ enum { CHARS = 0x110000 };
 struct maker {
     struct learn_segments *s;
     const struct learn_valid *valid;
-    uint32_t *symbol; /* by code point, 0: in no piece */
-    uint64_t *slot;   /* hash of a segment on top, its number + 1 below; 0: free */
+    uint32_t *symbol; /* by code point; 0: in no piece */
+    uint64_t *slot;   /* hash of a segment on top, its index plus 1 below; 0: free */
     size_t mask;
     size_t place_cap, cap;
 };
@@ -141,7 +141,7 @@ static int segment_add(struct maker *m, const uint32_t *ch, size_t n, uint32_t e
     return append(m, ch, n, end, count, e);
 }
 
-/* The end of a segment that a character follows. */
+/* The end symbol of a segment that a character follows. */
 static uint32_t end_before(const struct maker *m, uint32_t c)
 {
     return m->symbol[c] ? m->symbol[c] - m->s->ends + 1 : m->s->ends - 1;

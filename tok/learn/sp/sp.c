@@ -52,7 +52,7 @@ int learn_rules_init(struct learn_rules *r, const struct sp_train_options *o, st
         r->name = mem_strdup(name[IDENTITY]);
         return 0;
     }
-    /* the rules come with any model, so the least one is learnt */
+    /* every model has the rules, so the smallest one is trained */
     struct sp_train_options little = {.model_type = SP_CHAR - 1,
                                       .vocab_size = 16,
                                       .character_coverage = 1,
@@ -101,10 +101,10 @@ struct sampled {
 
 struct scratch {
     struct buf norm;
-    uint32_t *at; /* where words begin */
+    uint32_t *at; /* starts of words */
     size_t n, cap;
     uint64_t invalid;
-    char apart[64]; /* threads write to lines of their own */
+    char apart[64]; /* keeps threads off each other's cache lines */
 };
 
 struct front {
@@ -112,13 +112,13 @@ struct front {
     struct sp_norm norm;
     struct trie meta;
     bool begins[256]; /* a special piece begins with this byte */
-    bool plain[256]; /* ASCII but a space that stands for itself, no special piece begins with it */
-    bool quick;      /* words of such bytes need no second look */
-    bool suffix, together; /* marks stand behind words; runs of them stay together */
+    bool plain[256];  /* unchanged ASCII other than a space, with which no special piece begins */
+    bool quick;       /* words of such bytes need no further processing */
+    bool suffix, together; /* marks are after words; runs of them stay together */
     struct scratch *scratch;
     struct learn_count *count;
-    uint64_t *chars; /* how often each occurs */
-    uint64_t *hash;  /* of each sentence, 0 for none, where their order is wanted */
+    uint64_t *chars; /* counts by character */
+    uint64_t *hash;  /* of each sentence, 0 for none, if their order matters */
     uint64_t nhash, hash_cap;
     struct sampled **sample;
     uint64_t nsample, seen;
@@ -153,7 +153,7 @@ static size_t match_meta(const struct front *f, const char *p, const char *end)
     return longest;
 }
 
-/* Special pieces become a tab, in place, from this byte on. */
+/* Replaces special pieces by a tab, in place, from this byte on. */
 static void put_boundaries(const struct front *f, struct buf *b, size_t from)
 {
     char *p = b->data + from, *to = p, *end = b->data + b->len;
@@ -187,12 +187,12 @@ static void need_places(struct scratch *s, size_t n)
     }
 }
 
-/* Where words begin in what was normalized from this byte on. */
+/* Starts of words in the text normalized from this byte on. */
 static void cut_words(const struct front *f, struct scratch *s, size_t from)
 {
     const char *text = s->norm.data, *end = text + s->norm.len;
     bool behind = from >= MARK && memcmp(text + from - MARK, mark, MARK) == 0;
-    const char *last = behind ? text + from : NULL; /* behind a mark */
+    const char *last = behind ? text + from : NULL; /* after a mark */
     need_places(s, (s->norm.len - from) / MARK + 2);
     for (const char *p = find_mark(text + from, end); p; p = find_mark(last, end)) {
         if (!f->suffix && p > text && !(f->together && p == last))
@@ -220,8 +220,8 @@ static inline char *copy_word(char *to, const char *p, size_t n)
 }
 
 /*
- * Words of plain bytes with one space between them, which are nearly all there are in many texts,
- * straight to the result. Returns the bytes used; 64 readable ones lie behind the text.
+ * Copies words of plain bytes separated by one space, the bulk of many texts, straight to the
+ * result. Returns the bytes used; 64 bytes after the text are readable.
  */
 static size_t put_quick(const struct front *f, struct scratch *s, const struct sp_norm_state *st,
                         const char *text, size_t n)
@@ -235,7 +235,7 @@ static size_t put_quick(const struct front *f, struct scratch *s, const struct s
         const char *q = p;
         while (q < end && f->plain[(unsigned char)*q])
             q++;
-        /* what stands before a character that is not ASCII may belong to it */
+        /* what precedes a non-ASCII character may belong to it */
         if (q > p && (q == end || (*q & 0x80)))
             q--;
         to = copy_word(to, p, (size_t)(q - p));
@@ -261,12 +261,12 @@ static bool has_begin(const struct front *f, const struct buf *b, size_t from)
     return has;
 }
 
-/* Normalizes, replaces special pieces and cuts. */
+/* Normalizes, replaces special pieces and splits. */
 static void sp_normalize(const struct front *f, struct scratch *s, const char *text, size_t n)
 {
     struct sp_norm_state st = {0};
     bool quick = f->quick;
-    size_t i = 0, from = 0; /* what the last look has not seen */
+    size_t i = 0, from = 0; /* start of what was not scanned yet */
     buf_reset(&s->norm);
     need_places(s, 2);
     s->n = 0;
@@ -294,7 +294,7 @@ static void sp_normalize(const struct front *f, struct scratch *s, const char *t
     s->at[s->n] = (uint32_t)s->norm.len;
 }
 
-/* A learn_split. Where the order counts, the sentence's number stands in front of the text. */
+/* A learn_split. If the order matters, the sentence's number precedes the text. */
 static void split(void *arg, int thread, struct learn_table *t, const char *text, size_t n,
                   uint64_t count)
 {
@@ -339,7 +339,7 @@ static struct sampled *sp_keep(const char *text, size_t n, uint64_t count)
     return s;
 }
 
-/* Each sentence of those seen stays with the same chance. */
+/* Keeps each sentence with equal probability (reservoir sampling). */
 static void sample(struct front *f, const char *text, size_t n, uint64_t count)
 {
     uint64_t most = (uint64_t)f->o->train->input_sentence_size, at = f->nsample;
@@ -371,7 +371,7 @@ static int count_sample(struct front *f, struct learn_sp *ret, struct err *e)
     return code;
 }
 
-/* Takes the count off a line of "text TAB count". */
+/* Strips the count of a line "text TAB count". */
 static int take_count(const char *text, size_t *n, uint64_t *ret, uint64_t number, struct err *e)
 {
     const char *tab = memchr(text, '\t', *n), *end = text + *n;
@@ -448,8 +448,8 @@ static struct place *find_place(struct place *p, size_t mask, uint64_t hash)
 }
 
 /*
- * The first place of each sentence. The library takes empty ones out as it goes from first to last
- * by putting the last one in their place, once.
+ * The first position of each sentence. The library removes empty ones in one pass from first to
+ * last, by moving the last one into their place.
  */
 static uint64_t *rank_sentences(const struct front *f, const struct learn_words *w)
 {
@@ -485,7 +485,7 @@ static void count_chars(void *arg, const char *word, size_t n, uint64_t count)
     }
 }
 
-/* ---- all of it --------------------------------------------------------------------------- */
+/* ---- load -------------------------------------------------------------------------------- */
 
 static void open_front(struct front *f)
 {

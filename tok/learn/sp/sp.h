@@ -3,15 +3,15 @@
 #define TOK_LEARN_SP_SP_H
 
 /*
- * What every trainer of SentencePiece models begins with, as trainer_interface.cc of 0.2.2 does it:
- * sentences are read (too long ones and those with U+2585 left out, a sample taken), normalized,
- * the special pieces in them replaced by a boundary, cut at white space where the trainer wants
- * words, and counted; then the characters that get a piece of their own are chosen, and all others
- * become U+2585, as does a boundary.
+ * What every trainer of SentencePiece models begins with, as trainer_interface.cc of 0.2.2: reads
+ * sentences (too long ones and those with U+2585 are left out, a sample may be taken), normalizes
+ * them, replaces the special pieces in them by a boundary, splits them at white space if the
+ * trainer needs words, and counts; then chooses the characters that get a piece of their own, and
+ * replaces all others, and boundaries, by U+2585.
  *
- * A sample (input_sentence_size with shuffling) is by chance in the library; ours is fixed. Equal
- * sentences are joined. What comes out is the same for any number of threads, and for any memory
- * limit unless rare words had to be left out, which `counted` tells.
+ * A sample (input_sentence_size with shuffling) is random in the library; ours is fixed. Equal
+ * sentences are counted once. The result is the same for any number of threads, and for any memory
+ * limit unless rare words had to be left out, which `counted` reports.
  *
  * One thread calls; work goes to the pool.
  */
@@ -25,7 +25,7 @@
 #include "tok/learn/sp/meta.h"
 #include "tok/learn/sp/library_trainer.h"
 
-/* The character that stands for those without a piece and for boundaries. */
+/* Stands for characters without a piece, and for boundaries. */
 #define LEARN_UNKNOWN 0x2585u
 #define LEARN_SPACE 0x2581u
 
@@ -37,14 +37,14 @@ struct learn_rules {
     struct buf charsmap; /* compiled; empty for identity */
 };
 
-/* Asks the library once, in a child process; for identity nobody is asked. */
+/* Gets them from the library once, in a child process; identity does not need that. */
 int learn_rules_init(struct learn_rules *r, const struct sp_train_options *o, struct err *e);
 void learn_rules_finish(struct learn_rules *r);
 
 enum learn_sp_cut {
     LEARN_WHOLE,      /* sentences */
-    LEARN_WORDS,      /* words, as the options for white space say */
-    LEARN_PLAIN_WORDS /* words with one mark in front, whatever they say */
+    LEARN_WORDS,      /* words, split at white space according to the options */
+    LEARN_PLAIN_WORDS /* words with one mark in front, whatever the options */
 };
 
 struct learn_sp_options {
@@ -54,14 +54,13 @@ struct learn_sp_options {
     const struct learn_rules *rules;
     enum learn_sp_cut cut;
     struct pool *pool;
-    uint64_t memory, cost; /* as learn_count_create and learn_count_finish take them */
+    uint64_t memory, cost; /* for learn_count_create and learn_count_finish */
     const char *beside;
 };
 
 /*
- * Distinct texts as code points: text i is ch[start[i] .. start[i + 1]). Whole sentences stand in
- * the order in which the library holds them (of equal ones the first counts), words by falling
- * count, then by code points.
+ * Distinct texts as code points: text i is ch[start[i] .. start[i + 1]). Whole sentences are in the
+ * library's order (of equal ones the first counts), words by falling count, then by code points.
  */
 struct learn_sentences {
     uint32_t *ch;
@@ -81,25 +80,23 @@ struct learn_sp {
     size_t nrequired;
     struct sp_train_report report;
     struct learn_report counted;
-    uint64_t invalid; /* bytes that were no UTF-8 and became U+FFFD */
+    uint64_t invalid; /* invalid UTF-8 bytes, replaced by U+FFFD */
 };
 
-/* Fills `ret`, which the caller finishes whatever comes back. ERR_DATA for input without
- * sentences. */
+/* Fills `ret`, which the caller finishes in any case. ERR_DATA for input without sentences. */
 int learn_sp_load(const struct learn_sp_options *o, struct learn_sp *ret, struct err *e);
 void learn_sp_finish(struct learn_sp *s);
 void learn_sentences_finish(struct learn_sentences *s);
 
 /*
- * The second half: from words in UTF-8 to required characters and code points. `count` is that of
- * each character, also in words that were left out (a NUL counts as nothing). `rank`, if not NULL,
- * gives the order of the texts, which else are sorted. The words are freed.
+ * The second half: from words in UTF-8 to required characters and code points. `count` is by
+ * character, and includes words that were left out (a NUL counts as nothing). `rank`, if not NULL,
+ * is the order of the texts, which otherwise are sorted. Frees the words.
  */
 int learn_sp_chars(const struct learn_sp_options *o, const uint64_t *count, struct learn_words *w,
                    const uint64_t *rank, struct learn_sp *ret, struct err *e);
 
-/* Its last step: words into sorted code points; those of characters that are not known become
- * U+2585. */
+/* Its last step: words into sorted code points, with unknown characters replaced by U+2585. */
 int learn_sp_order(struct pool *pool, const struct learn_words *w, const uint64_t *rank,
                    const bool *known, struct learn_sentences *ret, struct err *e);
 

@@ -11,7 +11,7 @@
 struct entry {
     uint64_t key;
     uint32_t at;
-    uint32_t same; /* symbols shared with the entry before */
+    uint32_t same; /* symbols shared with the previous entry */
 };
 
 struct repeats {
@@ -19,7 +19,7 @@ struct repeats {
     size_t n, cap;
 };
 
-/* What one thread sorts with. */
+/* One thread's buffers. */
 struct work {
     struct entry *entry, *other; /* `cap` each */
     size_t cap;
@@ -31,14 +31,14 @@ struct job {
     uint32_t longest;
     learn_wanted *wanted;
     const void *arg;
-    uint32_t bits, pack; /* of a symbol; symbols in a key */
+    uint32_t bits, pack; /* bits of a symbol; symbols in a key */
     uint32_t *at;
     size_t *begin; /* of each part in `at`, and the end */
     struct repeats *found;
     struct work *work;
 };
 
-/* A repeat that may go on to the right: where it began and what it weighs so far. */
+/* A repeat that may extend to the right: where it began and its weight so far. */
 struct open {
     uint32_t first, length;
     uint64_t count;
@@ -48,7 +48,9 @@ struct open {
 
 enum { PARTS = 256, NOT_SPLIT = -1 };
 
-/* Places of a symbol go to part[first] or, where there are many of it, to one by the second. */
+/*
+ * Positions of a symbol go to part[first] or, if there are many of it, to one by the second symbol.
+ */
 struct parts {
     uint32_t *part;   /* by first symbol */
     int32_t *split;   /* by first symbol: a row of `second`, or NOT_SPLIT */
@@ -57,7 +59,7 @@ struct parts {
     size_t n, cap, most;
 };
 
-/* The part for `n` more places: the last one if they still fit. */
+/* The part for `n` more positions: the last one if they still fit. */
 static uint32_t place_part(struct parts *p, size_t n, bool fresh)
 {
     if (!p->n || fresh || (n && p->size[p->n - 1] + n > p->most && p->size[p->n - 1])) {
@@ -157,7 +159,7 @@ static void insert_sort(struct entry *e, size_t n)
     }
 }
 
-/* By the bytes of the key in which there are differences. */
+/* Radix sort by the bytes of the key in which there are differences. */
 static void radix_sort(struct entry *e, struct entry *other, size_t n)
 {
     uint64_t differ = 0;
@@ -215,7 +217,7 @@ static uint32_t key_same(const struct job *j, uint64_t a, uint64_t b)
     return ((uint32_t)__builtin_clzll(a ^ b) - unused) / j->bits;
 }
 
-/* Sorts entries that share `depth` symbols; the first one's `same` is the caller's. */
+/* Sorts entries that share `depth` symbols; the caller sets `same` of the first. */
 static void sort_suffixes(const struct job *j, struct entry *e, struct entry *other, size_t n,
                           uint32_t depth)
 {
@@ -255,7 +257,7 @@ static void found(const struct job *j, struct repeats *r, const struct open *o, 
     r->item[r->n++] = (struct learn_repeat){o->first, last, o->count, o->length};
 }
 
-/* Symbols up to the end of the word, `most` at most; an end that is not 0 counts. */
+/* Symbols up to the end of the word, at most `most`; an end other than 0 counts. */
 static uint32_t suffix_length(const struct job *j, uint32_t at, uint32_t most)
 {
     uint32_t n = 0;
@@ -265,9 +267,9 @@ static uint32_t suffix_length(const struct job *j, uint32_t at, uint32_t most)
 }
 
 /*
- * The tree of the sorted suffixes, from left to right: a suffix is opened with its whole length,
- * and what the next one does not share is closed. Lengths on the stack rise, and beyond `longest`
- * all count as one.
+ * Walks the tree of the sorted suffixes from left to right: a suffix is opened with its whole
+ * length, and what the next one does not share is closed. Lengths on the stack ascend; those beyond
+ * `longest` count as one.
  */
 static void find_repeats(const struct job *j, struct work *w, size_t n, uint32_t base,
                          struct repeats *r)

@@ -12,7 +12,7 @@
 #include "tok/learn/run.h"
 #include "tok/learn/sp/segment.h"
 
-/* A piece is what stands at a place of the segments. */
+/* A piece, given by one of its occurrences in the segments. */
 struct piece {
     uint32_t at, length;
 };
@@ -24,13 +24,13 @@ struct state {
     struct learn_lattice *lattice;
     struct piece *piece;
     float *score, *prob;
-    double *figure;  /* by piece: expectation, or what is lost without it */
-    uint64_t *count; /* by piece: in best ways */
+    double *figure;  /* by piece: expectation, or loss without it */
+    uint64_t *count; /* by piece: in best paths */
     uint32_t *to;
     size_t n;
-    float least;          /* score */
-    uint64_t size;        /* prunings end there */
-    uint64_t done, total; /* edges gone through */
+    float least;          /* lowest score */
+    uint64_t size;        /* prunings end at this size */
+    uint64_t done, total; /* edges visited */
     double tokens;
     size_t seeds;
 };
@@ -44,7 +44,7 @@ static void unigram_tell(struct state *s, uint64_t more)
 
 /* ---- many pieces by several threads ------------------------------------------------------- */
 
-enum { SOME = 4096 }; /* pieces to a task */
+enum { SOME = 4096 }; /* pieces per task */
 
 struct each {
     struct state *s;
@@ -68,8 +68,8 @@ static void each_piece(struct state *s, void (*fn)(struct state *s, size_t first
 /* ---- the largest of many ------------------------------------------------------------------ */
 
 /*
- * Marks the `most` largest keys, of equal ones the first. Found digit by digit from the top, so
- * that it takes a few passes and no sorting.
+ * Marks the `most` largest keys, of equal ones the first: a radix select from the top digit, which
+ * takes a few passes and no sorting.
  */
 static void mark_largest(const uint64_t *key, size_t n, size_t most, bool *mark)
 {
@@ -105,8 +105,8 @@ static bool is_wanted(const void *arg, const uint32_t *sym, uint32_t n)
     return learn_valid(&s->o->valid, kind, n);
 }
 
-/* Numbers of the repeats that become candidates: those that cover most characters, of equal ones
- * the longer. */
+/* Numbers the repeats that become candidates: those that cover most characters, of equal ones the
+ * longer. */
 static uint32_t *number_repeats(struct state *s, const struct learn_suffix *f, uint32_t first)
 {
     uint64_t *key = mem_new(f->nrepeat + 1, sizeof(*key));
@@ -139,7 +139,7 @@ static int by_count(const void *a, const void *b)
     return x->ch < y->ch ? -1 : x->ch > y->ch;
 }
 
-/* Numbers of the characters, the frequent ones first. */
+/* Numbers the characters, frequent ones first. */
 static uint32_t *number_symbols(const struct learn_segments *t)
 {
     struct frequent *f = mem_new(t->symbols, sizeof(*f));
@@ -230,7 +230,7 @@ static struct lattice_scores scores_of(const struct state *s)
     return (struct lattice_scores){s->score, s->prob, s->n, s->least - 10};
 }
 
-/* Psi, by its asymptotic series above 7 and its recurrence below. */
+/* Digamma function: recurrence up to 7, asymptotic series above. */
 static double digamma(double x)
 {
     double r = 0;
@@ -247,7 +247,7 @@ static void take_digamma(struct state *s, size_t first, size_t last)
         s->figure[i] = digamma(s->figure[i]);
 }
 
-/* Pieces with to[i] != LEARN_NONE stay and get their new numbers there. */
+/* Pieces with to[i] != LEARN_NONE are kept, with that number. */
 static void unigram_keep(struct state *s)
 {
     uint32_t n = 0;
@@ -294,8 +294,8 @@ static void make_step(struct state *s)
 #define DROP (-2.0)
 
 /*
- * What the text would lose without a piece if all its places took the next best way: figure, or
- * one of the marks above.
+ * What the text would lose without a piece if each of its occurrences took the next best path:
+ * figure, or one of the marks above.
  */
 static void find_losses(struct state *s, size_t first, size_t last)
 {
@@ -323,7 +323,7 @@ static void find_losses(struct state *s, size_t first, size_t last)
     }
 }
 
-/* Doubles as whole numbers of the same order. */
+/* Maps doubles to integers of the same order. */
 static uint64_t ordered(double x)
 {
     uint64_t k;
@@ -363,7 +363,7 @@ static void prune(struct state *s)
     unigram_tell(s, edges);
 }
 
-/* The work ahead, if edges become fewer as pieces do. */
+/* The remaining work, if edges decrease like pieces. */
 static uint64_t estimate(const struct state *s)
 {
     double sum = 0, edges = (double)learn_lattice_edges(s->lattice), n = (double)s->n;
@@ -417,15 +417,15 @@ static struct learn_scored scored_piece(const struct state *s, struct arena *a, 
 }
 
 /*
- * All required characters, those without a piece with the least score and a little more for each
- * that is rarer; then the pieces of the highest scores.
+ * All required characters, those without a piece with the lowest score and a little more for each
+ * that is rarer; then the pieces with the highest scores.
  */
 static void unigram_choose(const struct state *s, const struct learn_sp *front,
                            struct learn_scores *ret)
 {
     size_t others = 0, before = ret->n;
     struct learn_scored *all = mem_new(s->n + 1, sizeof(*all));
-    uint32_t *number = mem_new(0x110000, sizeof(*number)); /* of a character's piece, + 1 */
+    uint32_t *number = mem_new(0x110000, sizeof(*number)); /* of a character's piece, plus 1 */
     for (size_t i = 0; i < s->n; i++) {
         if (s->piece[i].length == 1)
             number[s->text.ch[s->text.sym[s->piece[i].at]]] = (uint32_t)i + 1;

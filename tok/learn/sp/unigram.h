@@ -4,18 +4,17 @@
 
 /*
  * Pieces of a unigram model as SentencePiece 0.2.2 learns them: all characters and the substrings
- * that cover most of the text are the first candidates; steps of expectation and maximization (with
- * digamma, and nothing kept that is expected less than half a time) alternate with prunings, which
- * leave those whose loss would cost most; what is left is cut to size by score, with all required
- * characters in it.
+ * that cover most of the text are the seed; EM steps (with digamma, and dropping everything
+ * expected less than half a time) alternate with prunings, which keep the pieces whose loss would
+ * cost most; the rest is cut to size by score, with all required characters in it.
  *
- * It is the same algorithm, not the same arithmetic: sums are exact where the library adds
- * floats in an order that depends on its threads, and a first candidate is any repeat within words
- * that may be a piece, with its own count, where the library's repeats are those of whole
- * sentences. As there, a character without a piece counts for the most frequent one. So pieces and
- * scores differ a little, and the text is as short (tests/interop/learn_unigram.py).
+ * It is the same algorithm, not the same arithmetic: sums are exact where the library adds floats
+ * in an order that depends on its threads, and the seed has any repeat within words that may be a
+ * piece, with its own count, where the library's repeats are those of whole sentences. As there, a
+ * character without a piece gets the count of the most frequent one. So pieces and scores differ a
+ * little, and the text is as short (tests/interop/learn_unigram.py).
  *
- * What comes out is the same for any number of threads and any order of the words.
+ * The result is the same for any number of threads and any order of the words.
  */
 
 #include "base/core/err.h"
@@ -26,30 +25,30 @@
 
 /*
  * Bytes of memory for each byte of distinct words; measured on English: 37, of which 11 are for
- * characters and sorted suffixes, the rest for the pieces at each place. Candidates take 36 bytes
- * each beside that, and 8 for each thread.
+ * characters and sorted suffixes, the rest for the pieces at each position. Candidates take 36
+ * bytes each besides that, and 8 for each thread.
  */
 enum { LEARN_UNIGRAM_COST = 44 };
 
 struct learn_unigram_options {
     struct learn_valid valid;
-    uint64_t vocab_size; /* of the model: prunings end at 1.1 times as many */
-    uint64_t learnt;     /* pieces wanted, at most: those of the model that are learnt */
-    uint64_t seeds;      /* first candidates of more than one character, at most */
-    double shrink;       /* share that a pruning leaves */
-    int steps;           /* between prunings */
-    /* `done` of about `total` pieces at places gone through; may be NULL. */
+    uint64_t vocab_size; /* of the model: prunings end at 1.1 times this */
+    uint64_t learnt;     /* most pieces to learn, special ones excluded */
+    uint64_t seeds;      /* most candidates of more than one character in the seed */
+    double shrink;       /* share that a pruning keeps */
+    int steps;           /* EM steps between prunings */
+    /* `done` of about `total` pieces at positions were visited; may be NULL. */
     void (*progress)(void *arg, uint64_t done, uint64_t total);
     void *arg;
 };
 
 struct learn_unigram_report {
-    size_t seeds;    /* candidates that it began with */
-    uint64_t tokens; /* of the text, as the last pruning cut it; 0 if there was none */
+    size_t seeds;    /* candidates in the seed */
+    uint64_t tokens; /* of the text, as segmented by the last pruning; 0 if there was none */
 };
 
 /*
- * Takes the words of `front`, which are freed on the way; appends to `ret`, whose arena has the
+ * Takes the words of `front`, freeing them on the way; appends to `ret`, whose arena owns the
  * texts, by falling score, then by bytes. ERR_RESOURCE for 2^32 characters of distinct words, or as
  * many candidates in one sentence.
  */

@@ -39,7 +39,7 @@ static bool all_marks(const uint8_t *kind, uint32_t n)
     return true;
 }
 
-/* The mark at place i of a piece that is not made of marks only. */
+/* May a mark be at position i of a piece that is not made of marks only? */
 static bool mark_may_stand(const struct learn_valid *v, uint32_t i, uint32_t n)
 {
     if (v->mark_behind)
