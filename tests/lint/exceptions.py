@@ -10,7 +10,6 @@ LONG_FUNCTIONS = {
 
 # PATH, for more than style.FILE_LINES
 LONG_FILES = {
-    "tok/sp/sp.c": "to be split: opening and encoding",
 }
 
 # PATH:FUNCTION, for more than style.PARAMETERS
@@ -18,7 +17,6 @@ MANY_PARAMETERS = {
     "tok/cache/cache.c:word_cache_encode": "hot: called per pre-token, arguments stay in registers",
     "tok/chat/chat.c:chat_encode": "three outputs of one conversation",
     "tok/learn/sp/lattice.c:learn_lattice_way": "hot: called per piece in each pruning step",
-    "tok/pipeline/decoder.c:alone": "an id, where it stands, and its text",
     "tok/pipeline/pipeline.c:encode_between": "hot: called per text between special tokens",
     "tok/pipeline/pipeline.c:encode_plain": "hot: called per text between special tokens",
     "tok/pipeline/pipeline.c:encode_raw": "an entry of the table of engines",
@@ -29,14 +27,13 @@ MANY_PARAMETERS = {
     "tok/sp/offsets.c:find_part": "hot: called per segment",
     "tok/sp/offsets.c:say_part": "hot: called per segment",
     "tok/sp/segment.c:find_many": "hot: one call per block of text",
-    "tok/sp/sp.c:sp_encode_between": "hot: called per text between special tokens",
-    "tok/sp/sp.c:sp_encode_part": "an entry of the table of engines",
-    "tok/sp/sp.c:sp_nbest": "an entry of the table of engines",
-    "tok/sp/sp.c:sp_put_text": "hot: called per segment",
-    "tok/sp/sp.c:sp_take": "an entry of the table of engines",
+    "tok/sp/encode.c:sp_encode_between": "hot: called per text between special tokens",
+    "tok/sp/encode.c:sp_encode_part": "an entry of the table of engines",
+    "tok/sp/encode.c:sp_nbest": "an entry of the table of engines",
+    "tok/sp/encode.c:sp_put_text": "hot: called per segment",
+    "tok/sp/encode.c:sp_take": "an entry of the table of engines",
     "tok/sp/sp_cxx.cc:sp_lib_train": "options, seed, callback and result, across the border to C++",
     "tok/sp/unigram_sample.c:unigram_sample_nbest": "hot: called per segment",
-    "tok/tokenizer/offsets.c:find_spans": "an engine's text and ids, checked against each other",
     "tok/tokenizer/offsets.c:tok_encode_offsets": "public: two outputs, each with its length",
     "tok/tokenizer/parallel.c:encode_split": "the public function's arguments",
     "tok/tokenizer/parallel.c:tok_encode_part_parallel":
@@ -91,8 +88,9 @@ SHARED_HEADERS = {
     "tok/pretok/scan_block.h": "scan_fast_cased.c scan_fast_splits.c",
     "tok/pretok/scan_class.h": "scan_plain.c",
     "tok/sp/kernels.h": "unigram_avx512.c",
+    "tok/sp/sp_internal.h": "encode.c",
+    "tok/sp/unigram.h": "unigram_nbest.c unigram_sample.c",
     "tok/sp/unigram_internal.h": "unigram_lanes.c unigram_segment.c",
-    "tok/sp/unigram_sample.h": "unigram_nbest.c",
     "tok/tokenizer/tokenizer_work.h": "offsets.c parallel.c window.c",
 
     # a public header with more than one file behind it: the caller need not know which

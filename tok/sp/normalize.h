@@ -60,4 +60,14 @@ size_t sp_norm_put(const struct sp_norm *s, struct sp_norm_state *st, const char
 /* After the last byte: appends what belongs to the end. */
 void sp_norm_end(const struct sp_norm *s, struct sp_norm_state *st, struct buf *out);
 
+/* ---- CR LF as LF, for JapaneseSentencePiece: before normalization, without state ------------- */
+
+/* Appends a text with each CR LF as LF. `cr`: a CR precedes. Returns whether the text ends in a CR
+ * that is held back because it is not the last part. */
+bool sp_put_lines(struct buf *out, const char *text, size_t n, bool cr, bool last);
+
+/* For each byte of a whole text after that conversion, its offset in these n bytes; one more entry
+ * for the end. The caller frees it. */
+size_t *sp_lines_from(const char *text, size_t n);
+
 #endif

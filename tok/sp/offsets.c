@@ -7,7 +7,6 @@
 
 #include "base/core/array.h"
 #include "base/core/mem.h"
-#include "tok/sp/crlf.h"
 #include "tok/sp/normalize.h"
 
 struct sp_offsets {

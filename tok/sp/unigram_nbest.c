@@ -6,7 +6,7 @@
 #include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tok/sp/unigram_internal.h"
-#include "tok/sp/unigram_sample.h"
+#include "tok/sp/unigram.h"
 
 /*
  * A* search from the end of the text to its beginning: extends the partial path with the highest

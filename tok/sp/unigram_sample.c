@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tok/sp/unigram_sample.h"
+#include "tok/sp/unigram.h"
 
 #include <math.h>
 #include <string.h>
