@@ -81,9 +81,10 @@ static void plan(const struct pipe_spec *s, struct table *t)
 }
 
 /* An id's string after the steps that take it by itself; it is in the list of `w`. */
-static int alone(const struct pipe *p, struct pipe_work *w, const struct table *t, int32_t id,
-                 bool first, bool last, struct string_ref *ret, struct err *e)
+static int alone(struct pipe_work *w, const struct table *t, int32_t id, bool first, bool last,
+                 struct string_ref *ret, struct err *e)
 {
+    const struct pipe *p = w->p;
     struct string_ref text = decoder_spelling(p, w, id);
     int code = 0;
     w->nends2 = 0;
@@ -143,7 +144,7 @@ static int decoder_spell(const struct pipe *p, struct pipe_work *w, const struct
 {
     struct string_ref text = pipe_piece(p, id);
     if (!t->what.n || p->token_of[id] >= 0)
-        return alone(p, w, t, id, false, false, ret, e);
+        return alone(w, t, id, false, false, ret, e);
     buf_reset(&w->list2);
     char *to = buf_reserve(&w->list2, text.n);
     *ret = (struct string_ref){to, replaced(t, text.p, text.n, to)};
@@ -267,7 +268,7 @@ static void decoder_join(struct joining *j, const int32_t *id, size_t n)
 static int join_end(struct joining *j, int32_t id, bool first, bool last, struct err *e)
 {
     struct string_ref text;
-    int code = alone(j->p, j->w, j->t, id, first, last, &text, e);
+    int code = alone(j->w, j->t, id, first, last, &text, e);
     int byte = !code && j->t->fall_back ? decoder_byte(text) : -1;
     if (byte >= 0) {
         buf_addc(j->run, (char)byte);
