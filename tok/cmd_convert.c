@@ -61,7 +61,7 @@ int cmd_open_staged(const struct recipe *r, enum recipe_format format, enum tok_
         o.type = r->type;
     }
     int code = tok_open(&o, ret, e);
-    return code ? err_wrap(e, "what would be written cannot be read") : 0;
+    return code ? err_wrap(e, "the converted tokenizer cannot be read back") : 0;
 }
 
 /* Lists what a comparison of ids does not show. */
@@ -97,7 +97,7 @@ static int prove_corpus(const struct proof *p, const struct tokenizer *to, struc
     code = facts_finish(&f, code, e);
     if (!code && s->other_ids)
         code = err_set(e, ERR_INTEGRITY,
-                       "%s as %s gives other ids for %" PRIu64 " of %" PRIu64
+                       "%s as %s gives different ids for %" PRIu64 " of %" PRIu64
                        " documents: nothing was written",
                        p->r->path, recipe_format_name(p->format), s->other_ids, s->docs);
     compare_destroy(with);
@@ -137,7 +137,7 @@ static int convert_write_out(const struct cli *c, const struct tokenizer *from, 
     for (size_t i = 0; i < n && !code; i++)
         log_info("tok convert: %s", f[i].path);
     if (!code && !c->proof.n)
-        log_info("tok convert: nothing was proven: --proof CORPUS encodes a corpus both ways");
+        log_info("tok convert: written unchecked; --proof FILE compares both tokenizers");
     recipe_files_finish(f, n);
     return code;
 }
@@ -163,7 +163,7 @@ static int convert(const struct cli *c, const struct tokenizer *from, const stru
     if (format == RECIPE_AUTO)
         format = recipe_format_of(c->file[1]);
     if (format == RECIPE_AUTO) {
-        err_set(e, ERR_USAGE, "%s: the name tells no format", c->file[1]);
+        err_set(e, ERR_USAGE, "%s: cannot tell the format from the file name", c->file[1]);
         return err_hint(e, "give --to, one of huggingface, gpt2, tiktoken, bert and sentencepiece");
     }
     int code = may_write(c, from, format, e);
@@ -183,7 +183,7 @@ int cmd_convert(const struct cli *c, struct err *e)
     struct tokenizer *from;
     if (c->nfile != 2)
         return err_set(e, ERR_USAGE,
-                       WEFT_PREFIX "tok convert takes two names: FROM TO, and a corpus behind "
+                       WEFT_PREFIX "tok convert takes two names: FROM TO, and a corpus after "
                                    "--proof");
     struct tok_options o = options_of(c, c->file[0]);
     int code = tok_open(&o, &from, e);

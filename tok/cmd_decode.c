@@ -93,8 +93,8 @@ static int not_an_id(const char *p, size_t n, size_t at, struct err *e)
         return err_set(e, ERR_DATA, "byte %zu: %.*s is negative, but ids begin at 0", at, (int)k,
                        p);
     if (p[0] != '-' && digits == k)
-        return err_set(e, ERR_DATA, "byte %zu: %.*s is more than any id, at most 2147483647", at,
-                       (int)k, p);
+        return err_set(e, ERR_DATA, "byte %zu: %.*s is above the highest possible id, 2147483647",
+                       at, (int)k, p);
     err_set(e, ERR_DATA,
             "byte %zu: '%.*s' is not an id; expected integers in decimal, separated by spaces", at,
             (int)k, p);
@@ -162,7 +162,7 @@ static int decode_stream(struct job *j, struct zin *in, struct err *e)
 static int take_values(struct job *j, const struct jsonl_value *v, struct err *e)
 {
     if (v->kind != JSONL_IDS)
-        return err_set(e, ERR_DATA, "%s under \"%s\", but an array of ids was expected",
+        return err_set(e, ERR_DATA, "%s under \"%s\"; expected an array of ids",
                        v->kind == JSONL_MISSING ? "nothing" : "something else", j->cli->ids_key);
     j->ids.n = 0;
     int32_t *id = tok_ids_reserve(&j->ids, v->length);
@@ -265,8 +265,9 @@ static int decode_bare(struct job *j, struct zin *in, struct err *e)
         chunk.len -= whole;
     }
     if (!code && chunk.len)
-        code = err_set(e, ERR_DATA, "%s: byte %llu: %zu of the %zu bytes of an id, then the end",
-                       zin_name(in), (unsigned long long)b.at, chunk.len, b.width);
+        code =
+            err_set(e, ERR_DATA, "%s: byte %llu: the file ends after %zu of the %zu bytes of an id",
+                    zin_name(in), (unsigned long long)b.at, chunk.len, b.width);
     if (!code && j->ids.n)
         code = end_bare(j, &b, zin_name(in), e);
     buf_finish(&chunk);

@@ -262,8 +262,8 @@ static int diff(const struct cli *c, const struct tokenizer *const t[2], struct 
     code = facts_finish(&f, code, e);
     if (code || same)
         return code;
-    log_info(c->nfile > 2 ? "%s and %s give other ids for the same text"
-                          : "%s and %s have other vocabularies",
+    log_info(c->nfile > 2 ? "%s and %s give different ids for the same text"
+                          : "%s and %s have different vocabularies",
              c->file[0], c->file[1]);
     return ERR_FAIL;
 }

@@ -43,5 +43,5 @@ int cmd_check_empty(const struct cli *c, const struct docs *docs, struct err *e)
     if (docs_had_any(docs) || c->allow_empty)
         return 0;
     err_set(e, ERR_DATA, "there is no document in the input");
-    return err_hint(e, "--allow-empty learns from it all the same");
+    return err_hint(e, "use --allow-empty to accept that");
 }

@@ -48,7 +48,7 @@ static int edit_name_files(struct edit *d, const struct tokenizer *t, struct err
     size_t n = 0, length = strlen(path);
     bool folder = (length && path[length - 1] == '/') || file_is_dir(path);
     if (named != RECIPE_AUTO && named != format && !folder)
-        return err_set(e, ERR_USAGE, "%s: the name is that of %s, but %s is written", path,
+        return err_set(e, ERR_USAGE, "%s: the name is that of %s, but the output is %s", path,
                        recipe_format_name(named), recipe_format_name(format));
     int code = recipe_paths(format, path, name, &n, e);
     if (!code)
@@ -80,7 +80,7 @@ static int open_edit(struct edit *d, const struct cli *c, struct err *e)
         code = edit_name_files(d, d->t, e);
     if (!code && d->r.listed)
         code = err_set(e, ERR_USAGE,
-                       "%s: ranks in JSON cannot be changed: make ranks of them first, tok convert "
+                       "%s: ranks in JSON cannot be changed: convert them first, tok convert "
                        "--to tiktoken",
                        d->r.path);
     return code;
@@ -180,9 +180,9 @@ static int check_text(void *arg, const char *text, size_t n, struct err *e)
     bool same = m->ids[0].n == m->ids[1].n;
     for (size_t i = 0; i < m->ids[0].n && same; i++)
         same = m->ids[0].id[i] == m->rows->old[m->ids[1].id[i]];
-    return same
-               ? 0
-               : err_set(e, ERR_INTEGRITY, "this text would be cut otherwise: nothing was written");
+    return same ? 0
+                : err_set(e, ERR_INTEGRITY,
+                          "this text would tokenize differently; nothing was written");
 }
 
 static int check_corpus(const struct edit *d, const struct tokenizer *to, struct err *e)
@@ -236,8 +236,8 @@ static int check_added(struct edit *d, const struct tokenizer *to, struct err *e
         if (!code)
             code = tok_encode(to, work, text, strlen(text), &ids, e);
         if (!code && (ids.n != 1 || ids.id[0] != tok_find(to, spelt))) {
-            recipe_refuse(&d->r, d->r.from, e, "a token that its text does not become: ", text);
-            code = err_hint(e, "make a tokenizer.json of it first: tok convert");
+            recipe_refuse(&d->r, d->r.from, e, "a token that its own text does not become: ", text);
+            code = err_hint(e, "convert it to a tokenizer.json first: tok convert");
         }
     }
     tok_ids_finish(&ids);
@@ -316,7 +316,7 @@ static int save(struct edit *d, struct err *e)
     for (size_t i = 0; i < d->rows.n; i++)
         fresh += d->rows.old[i] < 0;
     if (!code)
-        log_info("tok %s: %s: %zu ids, %zu of them new, %zu of the old ones gone", d->verb,
+        log_info("tok %s: %s: %zu ids, %zu of them new, %zu of the old ones removed", d->verb,
                  f[0].path, d->rows.n, fresh, d->rows.old_size - (d->rows.n - fresh));
     recipe_files_finish(f, n);
     return code;
@@ -369,7 +369,7 @@ static int add_input(struct list *l, const char *path, struct err *e)
         size_t n = (size_t)((stop ? stop : end) - p);
         n -= n && p[n - 1] == '\r';
         if (utf8_good(p, n) != n || memchr(p, 0, n))
-            code = err_set(e, ERR_DATA, "%s: line %zu is no UTF-8, or has a NUL in it", path, line);
+            code = err_set(e, ERR_DATA, "%s: line %zu is not UTF-8, or contains NUL", path, line);
         else
             edit_add(l, p, n);
     }

@@ -15,17 +15,17 @@
 #include "tok/cmd_out.h"
 
 /*
- * Documents are read by this thread into one set of batches while the pool encodes and formats the
- * other, which is then written in its order. A batch is closed by its size alone, so the number of
- * threads changes nothing. A document too long for that (DOCS_LONG) is read part by part, each part
- * encoded by all of them.
+ * This thread reads documents into one set of batches while the pool encodes and formats the other,
+ * which is then written in order. A batch is closed by its size alone, so the number of threads
+ * changes nothing. A document too long for that (DOCS_LONG) is read in parts, each encoded by all
+ * threads.
  */
 
 enum {
     BATCH_BYTES = 1 << 17,
     BATCHES_PER_THREAD = 4,
-    UNDER_WAY = 16 << 20,  /* bytes of text in a set; a few more if the last one is long */
-    KEPT = 8 * BATCH_BYTES /* a batch that grew beyond gives its memory back */
+    UNDER_WAY = 16 << 20,  /* bytes of text in a set; somewhat more if the last one is long */
+    KEPT = 8 * BATCH_BYTES /* a batch that grew beyond this frees its memory */
 };
 
 struct doc {
@@ -39,20 +39,20 @@ struct batch {
     struct buf text, out;
     struct doc *doc;
     size_t ndocs, cap;
-    uint64_t ids;                  /* of the documents that were written */
+    uint64_t ids;                  /* of the documents written */
     uint64_t first;                /* number of the first */
-    uint64_t written, ncut, nleft; /* documents that came of them; as in struct job */
+    uint64_t written, ncut, nleft; /* documents written for them; as in struct job */
     int code;                      /* of the first that failed */
     struct err err;
 };
 
-/* What is read in one go. */
+/* What is read at a time. */
 struct set {
     struct batch *batch;
-    size_t used;  /* of them hold documents */
-    bool more;    /* the input goes on */
-    bool is_long; /* with a long document */
-    int code;     /* what reading came to */
+    size_t used;  /* batches that hold documents */
+    bool more;    /* there is more input */
+    bool is_long; /* ends with a long document */
+    int code;     /* the result of reading */
     struct err err;
 };
 
@@ -67,23 +67,23 @@ struct job {
     struct tok_padding padding;
     struct pool *pool;
     int threads;
-    struct tok_work **work; /* of each thread */
+    struct tok_work **work; /* by thread */
     struct tok_ids *ids;
     struct tok_nbest *nbest;
     struct set set[2];
-    struct set *now, *next; /* being encoded, being filled; next NULL: nothing can be read ahead */
-    atomic_size_t taken;    /* batches of `now` that a thread has */
-    size_t nbatches;        /* of a set that may be filled */
-    char *beside;           /* its files lie beside this */
+    struct set *now, *next; /* being encoded, being filled; next NULL: no reading ahead */
+    atomic_size_t taken;    /* batches of `now` taken by threads */
+    size_t nbatches;        /* most batches in a set */
+    char *beside;           /* temporary files are next to this */
     uint64_t nread;         /* documents */
     uint64_t ndocs, nids;
-    uint64_t ncut, nleft; /* documents cut short, ids that are left out of them */
+    uint64_t ncut, nleft; /* documents truncated, ids dropped from them */
     struct progress progress;
 };
 
 /* ---- documents ---------------------------------------------------------------------------- */
 
-/* Cuts the ids of a document's next part down, room for its end left. */
+/* Truncates the ids of a document's next part, with space for its end reserved. */
 static int limit_ids(const struct job *j, struct tok_limit *l, bool last, struct tok_ids *ids,
                      struct err *e)
 {
@@ -123,13 +123,13 @@ static void put_window(struct job *j, struct batch *b, struct tok_ids *ids,
     } else {
         cmd_out_before(&j->out, ids->n, &b->out);
         cmd_out_part(&j->out, ids, true, &b->out);
-        cmd_out_async(&j->out, &b->out);
+        cmd_out_after(&j->out, &b->out);
     }
     b->ids += ids->n;
     b->written++;
 }
 
-/* With places, or with the parts that truncation takes away. */
+/* With offsets, or with windows for the truncated rest. */
 static int put_windows(struct job *j, struct batch *b, int thread, const char *text, size_t n)
 {
     const struct cli *c = j->cli;
@@ -193,7 +193,7 @@ static int put_doc(struct job *j, struct batch *b, int thread, const char *text,
         cmd_out_said(&j->out, ids, &said, limit.left ? gone : 0, &b->out);
     else
         cmd_out_part(&j->out, ids, true, &b->out);
-    cmd_out_async(&j->out, &b->out);
+    cmd_out_after(&j->out, &b->out);
     tok_unknown_finish(&said);
     b->ids += ids->n;
     return 0;
@@ -238,7 +238,7 @@ static void encode_empty(struct batch *b)
     b->ids = b->written = b->ncut = b->nleft = 0;
 }
 
-/* Reads documents into a batch until it is full, the end comes, or a long one. */
+/* Reads documents into a batch until it is full, the input ends, or a long one comes. */
 static int fill_batch(struct job *j, struct set *s, struct batch *b)
 {
     int code = 0;
@@ -266,12 +266,12 @@ static void fill_set(struct job *j, struct set *s)
          !s->code && s->more && !s->is_long && s->used < j->nbatches && bytes < UNDER_WAY;) {
         struct batch *b = &s->batch[s->used];
         s->code = fill_batch(j, s, b);
-        s->used += b->ndocs > 0; /* what was read before a failure is still written */
+        s->used += b->ndocs > 0; /* documents read before a failure are still written */
         bytes += b->text.len;
     }
 }
 
-/* The first thread reads ahead; then all take batches as they come. */
+/* The first thread reads ahead; then all take batches in turn. */
 static void encode_work(void *arg, int task, int thread)
 {
     struct job *j = arg;
@@ -303,12 +303,12 @@ static int write_set(struct job *j, const struct set *s, struct err *e)
 
 /* ---- long documents ------------------------------------------------------------------------ */
 
-/* Behind the last ids of a long document, before which n were put out. */
+/* Pads after the last ids of a long document, of which n were output before. */
 static int pad_long(const struct job *j, uint64_t n, struct tok_ids *ids, struct err *e)
 {
     uint64_t more = tok_pad_count(&j->padding, n + ids->n);
     if (more && j->padding.left && n)
-        return err_set(e, ERR_DATA, "a text of more than %d bytes is not padded before its ids",
+        return err_set(e, ERR_DATA, "a text of more than %d bytes cannot be padded on the left",
                        DOCS_LONG);
     struct tok_padding rest = j->padding;
     rest.to = (int64_t)(ids->n + more);
@@ -317,7 +317,7 @@ static int pad_long(const struct job *j, uint64_t n, struct tok_ids *ids, struct
     return 0;
 }
 
-/* Encodes all parts; what is to be written of them goes to `out`. */
+/* Encodes all parts; their output goes to `out`. */
 static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struct err *e)
 {
     struct tok_ids *ids = &j->ids[0];
@@ -380,14 +380,14 @@ static int encode_copy(struct job *j, const struct spill *from, struct err *e)
     return code;
 }
 
-/* As with the others, nothing of a document is written before all of it is known to be good. */
+/* As for other documents, nothing is written before the whole document is known to be valid. */
 static int encode_long(struct job *j, struct err *e)
 {
     struct spill out;
     struct buf b = {0};
     uint64_t n;
     if (cmd_shape(j->cli) == CMD_NBEST)
-        return err_set(e, ERR_DATA, "the best segmentations of a text of more than %d bytes",
+        return err_set(e, ERR_DATA, "n-best segmentations of a text of more than %d bytes",
                        DOCS_LONG);
     int code = spill_open(&out, j->beside, e);
     if (code)
@@ -400,7 +400,7 @@ static int encode_long(struct job *j, struct err *e)
     if (!code)
         code = encode_copy(j, &out, e);
     b.len = 0;
-    cmd_out_async(&j->out, &b);
+    cmd_out_after(&j->out, &b);
     if (!code)
         code = sink_write(&j->sink, b.data, b.len, e);
     j->ndocs += !code;
@@ -410,7 +410,7 @@ static int encode_long(struct job *j, struct err *e)
     return code;
 }
 
-/* ---- all of them --------------------------------------------------------------------------- */
+/* ---- all documents -------------------------------------------------------------------------- */
 
 static int encode_all(struct job *j, struct err *e)
 {
@@ -467,16 +467,17 @@ static int read_padding(struct job *j, struct err *e)
     if (!strcmp(c->padding, "file"))
         return p->known
                    ? 0
-                   : err_set(e, ERR_USAGE, "--padding file, but the tokenizer's file has none");
+                   : err_set(e, ERR_USAGE, "--padding file: the tokenizer's file has no padding");
     if (end == c->padding || *end || n < 1 || n > INT32_MAX)
-        return err_set(e, ERR_USAGE, "--padding takes a number of ids above 0, or file, not '%s'",
+        return err_set(e, ERR_USAGE, "--padding takes a number above 0 or file, not '%s'",
                        c->padding);
     if (!p->known)
         p->id = (int32_t)j->info->pad;
     p->to = n;
     p->multiple = 0;
-    return p->id >= 0 ? 0
-                      : err_set(e, ERR_USAGE, "--padding, but the tokenizer has no padding token");
+    return p->id >= 0
+               ? 0
+               : err_set(e, ERR_USAGE, "--padding needs a padding token; this tokenizer has none");
 }
 
 static void encode_tell(const struct job *j)
@@ -489,23 +490,24 @@ static void encode_tell(const struct job *j)
         invalid += tok_work_invalid(j->work[i]);
     }
     if (specials)
-        log_warn("strings of special tokens inside the text that were taken as ordinary text: %llu "
-                 "(--specials)",
-                 (unsigned long long)specials);
+        log_warn("%llu special token%s in the text %s encoded as plain text (--specials parse "
+                 "encodes them as tokens)",
+                 (unsigned long long)specials, specials == 1 ? "" : "s",
+                 specials == 1 ? "was" : "were");
     if (matched)
-        log_warn("strings of special tokens inside the text that became tokens, being symbols of "
-                 "the model that always match: %llu",
-                 (unsigned long long)matched);
+        log_warn("%llu special token%s in the text became tokens: the model always matches them",
+                 (unsigned long long)matched, matched == 1 ? "" : "s");
     if (j->ncut)
-        log_warn("documents cut short by --truncation: %llu, of which %llu ids are left out",
-                 (unsigned long long)j->ncut, (unsigned long long)j->nleft);
+        log_warn("--truncation shortened %llu document%s by %llu id%s", (unsigned long long)j->ncut,
+                 j->ncut == 1 ? "" : "s", (unsigned long long)j->nleft, j->nleft == 1 ? "" : "s");
     if (invalid)
-        log_warn("bytes of the text that are not UTF-8: %llu", (unsigned long long)invalid);
+        log_warn("%llu invalid UTF-8 byte%s taken as U+FFFD", (unsigned long long)invalid,
+                 invalid == 1 ? " was" : "s were");
     log_debug(WEFT_PREFIX "tok encode: %llu documents, %llu ids", (unsigned long long)j->ndocs,
               (unsigned long long)j->nids);
 }
 
-/* Where the files of long documents lie when the output is a pipe. */
+/* Folder for the files of long documents when the output is a pipe. */
 static char *temporary_place(void)
 {
     const char *dir = getenv("TMPDIR");

@@ -5,7 +5,7 @@
 #include "base/format/json.h"
 #include "tok/cmd_out.h"
 
-enum { SPELT_MOST = 1 << 20 /* ids whose spellings are kept */ };
+enum { SPELT_MOST = 1 << 20 /* most ids whose spellings are cached */ };
 
 /* ---- options ------------------------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ int cmd_check_encode(const struct cli *c, const struct tok_info *i, struct err *
     if (c->format == CMD_U16 && i->vocab_size > 65536)
         return err_set(e, ERR_USAGE,
                        "--format u16 holds ids below 65536, but the vocabulary has "
-                       "%lld: take u32",
+                       "%lld: use u32",
                        (long long)i->vocab_size);
     if (c->append_eod && c->format == CMD_DOCS)
         return err_set(e, ERR_USAGE,
@@ -45,7 +45,7 @@ int cmd_check_encode(const struct cli *c, const struct tok_info *i, struct err *
                        "build --append-eod adds it");
     if (c->append_eod && i->eod < 0)
         return err_set(e, ERR_USAGE,
-                       "the tokenizer has no end of document: name one by "
+                       "the tokenizer has no end of document: name one with "
                        "--eod-token");
     if (cmd_pieces(c) && c->format != CMD_TEXT && c->format != CMD_JSON)
         return err_set(e, ERR_USAGE,
@@ -82,14 +82,14 @@ void cmd_out_id(const struct cmd_out *o, int32_t id, struct buf *b)
         buf_add(b, piece, n);
 }
 
-/* In front of it what parts it from the one before. */
+/* Appends an id's spelling, after the separator. */
 static void put_one(struct buf *b, const struct cmd_out *o, int32_t id)
 {
     buf_addc(b, o->cli->format == CMD_JSON ? ',' : ' ');
     cmd_out_id(o, id, b);
 }
 
-/* All of them once, where they are not too many. */
+/* Precomputes all spellings, unless there are too many. */
 static void make_spelling(struct cmd_out *o)
 {
     struct buf b = {0};
@@ -155,7 +155,7 @@ void cmd_out_part(const struct cmd_out *o, const struct tok_ids *ids, bool first
     }
 }
 
-void cmd_out_async(const struct cmd_out *o, struct buf *b)
+void cmd_out_after(const struct cmd_out *o, struct buf *b)
 {
     if (o->cli->format == CMD_TEXT)
         buf_addc(b, '\n');
@@ -183,7 +183,7 @@ void cmd_out_close(struct cmd_out *o)
     id_bytes_finish(&o->spelling);
 }
 
-/* Ids or pieces with what parts them; `said` may be NULL, and without it all unknown ones are the
+/* Appends ids or pieces with separators; `said` has the text of unknown ones, NULL: print the
  * unknown piece. */
 static void encode_out_put_ids(struct buf *b, const struct tokenizer *t, const struct cli *c,
                                const int32_t *id, size_t n, const struct tok_unknown *said,

@@ -181,7 +181,7 @@ int cmd_inspect(const struct cli *c, struct err *e)
     if (c->nfile)
         flags.path = c->file[0];
     if (c->by && !c->corpus.n)
-        return err_set(e, ERR_USAGE, "--by tells the texts of --corpus apart, which is missing");
+        return err_set(e, ERR_USAGE, "--by needs --corpus");
     flags.add_template = false; /* the template would not come back as text */
     struct tokenizer *t;
     int code = tok_open_flags(&flags, &t, e);

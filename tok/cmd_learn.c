@@ -70,11 +70,11 @@ static void learn_tell(const struct learn_report *r, uint64_t invalid)
                              " sorted runs on disk (--memory)",
                  r->runs);
     if (r->left_out)
-        log_warn("%" PRIu64 " words that occur less than %" PRIu64 " times were left out: with "
-                 "them the memory would not do (--memory)",
+        log_warn("%" PRIu64 " words that occur less than %" PRIu64 " times were left out to stay "
+                 "within --memory",
                  r->left_out, r->least);
     if (invalid)
-        log_warn("%" PRIu64 " bytes were no UTF-8 and count as U+FFFD", invalid);
+        log_warn("%" PRIu64 " invalid UTF-8 bytes count as U+FFFD", invalid);
 }
 
 static int count_with(const struct cli *c, const struct cutter *cut, struct pool *pool,
@@ -204,7 +204,7 @@ static int learn_check_tokens(const char *const *token, size_t n, struct err *e)
         for (size_t k = 0; k < i; k++)
             if (strcmp(token[i], token[k]) == 0)
                 return err_set(e, ERR_USAGE,
-                               "--special_tokens and --user_defined_symbols name %s twice",
+                               "--special_tokens and --user_defined_symbols contain %s twice",
                                token[i]);
     }
     return 0;
@@ -220,7 +220,7 @@ static int learn_check(const struct cli *c, const struct learn_out *out, struct 
     int code = learn_check_tokens(out->special, out->nspecial, e);
     if (!code && c->pretokenizer_pattern && opts_origin(c->opts, "pretokenizer") >= FROM_FILE)
         return err_set(e, ERR_USAGE,
-                       "--pretokenizer and --pretokenizer-pattern each say how text is cut: give "
+                       "--pretokenizer and --pretokenizer-pattern exclude each other: give "
                        "one of them");
     if (!code)
         code = learn_out_check(out, (enum learn_files)c->files, !c->limit_alphabet, e);

@@ -56,11 +56,11 @@ static void learn_sp_tell(const struct learn_sp *s)
         log_info("tok train: counts went through %" PRIu64 " sorted runs on disk (--memory)",
                  r->runs);
     if (r->left_out)
-        log_warn("%" PRIu64 " words that occur less than %" PRIu64 " times were left out: with "
-                 "them the memory would not do (--memory)",
+        log_warn("%" PRIu64 " words that occur less than %" PRIu64 " times were left out to stay "
+                 "within --memory",
                  r->left_out, r->least);
     if (s->invalid)
-        log_warn("%" PRIu64 " bytes were no UTF-8 and count as U+FFFD", s->invalid);
+        log_warn("%" PRIu64 " invalid UTF-8 bytes count as U+FFFD", s->invalid);
 }
 
 static int load(const struct cli *c, const struct sp_train_input *in, struct cmd_source *source,
@@ -129,7 +129,7 @@ static int learn_the_unigrams(const struct cli *c, const struct learn_meta *meta
     pool_destroy(pool);
     progress_finish(&p);
     if (!code)
-        log_info("tok train: began with %zu candidates", r.seeds);
+        log_info("tok train: started with %zu candidates", r.seeds);
     return code;
 }
 

@@ -110,7 +110,7 @@ int cmd_missing(const struct cli *c, int code, const char *kind, struct err *e)
     for (size_t i = 0; code == ERR_IO && i < c->nfile; i++)
         if (strcmp(c->file[i], "-") != 0 && !file_exists(c->file[i]))
             return err_hint(
-                e, "names behind the verb are files; for %s: echo ... | " WEFT_PREFIX "tok %s ...",
+                e, "arguments of the verb are files; for %s: echo ... | " WEFT_PREFIX "tok %s ...",
                 kind, c->verb);
     return code;
 }

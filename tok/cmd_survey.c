@@ -40,7 +40,7 @@ static void say_reach(struct facts *f, const struct corpus_stats *s, const struc
 {
     facts_group(f, "unreachable");
     facts_text(f, "tested",
-               "the text of each token alone, behind U+E000, behind letters and a digit");
+               "the text of each token alone, after U+E000, after letters and a digit");
     facts_number(f, "tokens_tested", (int64_t)r->tried);
     say_parts(f, recipe, r);
     facts_number(f, "unreachable_tokens", (int64_t)r->n);

@@ -73,8 +73,9 @@ static void take_words(void *arg, const char *line)
 static void train_tell(const struct sp_train_options *o, const struct sp_train_report *r)
 {
     if (r->sentences)
-        log_info(WEFT_PREFIX "tok train: %llu sentences, %llu bytes",
-                 (unsigned long long)r->sentences, (unsigned long long)r->bytes);
+        log_info(WEFT_PREFIX "tok train: %llu sentence%s, %llu bytes",
+                 (unsigned long long)r->sentences, r->sentences == 1 ? "" : "s",
+                 (unsigned long long)r->bytes);
     if (r->too_long)
         log_warn("%llu lines were left out: longer than %lld bytes (--max_sentence_length)",
                  (unsigned long long)r->too_long, (long long)o->max_sentence_length);

@@ -11,10 +11,10 @@ static int from_file(const struct cli *c, const struct tok_info *i, struct tok_w
                      struct err *e)
 {
     if (!i->longest)
-        return err_set(e, ERR_USAGE, "--truncation file, but the tokenizer's file has none");
+        return err_set(e, ERR_USAGE, "--truncation file: the tokenizer's file has no truncation");
     if (i->longest_second)
         return err_set(e, ERR_USAGE,
-                       "--truncation file, but the file's strategy is OnlySecond, which cuts the "
+                       "--truncation file: the file's strategy is OnlySecond, which truncates the "
                        "second of two texts: name a number of ids");
     w->most = (size_t)i->longest;
     w->left = i->longest_left;
@@ -28,8 +28,7 @@ static int from_number(const struct cli *c, struct tok_window *w, struct err *e)
     char *end;
     long long n = strtoll(c->truncation, &end, 10);
     if (end == c->truncation || *end || n < 1)
-        return err_set(e, ERR_USAGE,
-                       "--truncation takes a number of ids above 0, or file, not '%s'",
+        return err_set(e, ERR_USAGE, "--truncation takes a number above 0 or file, not '%s'",
                        c->truncation);
     w->most = (size_t)n;
     return 0;
@@ -50,7 +49,7 @@ int cmd_window(const struct cli *c, const struct tokenizer *t, struct tok_window
     if (opts_origin(c->opts, "stride") >= FROM_FILE)
         ret->stride = (size_t)c->stride;
     if (ret->most == c->append_eod)
-        return err_set(e, ERR_USAGE, "--truncation leaves room for the end of document only");
+        return err_set(e, ERR_USAGE, "--truncation leaves space only for the end of document");
     ret->most -= c->append_eod;
     if (c->overflow)
         return tok_window_check(t, ret, e);

@@ -162,7 +162,7 @@ expect 3 build --input t.model --tokenizer second.jsonl
 err_has "second.jsonl: "
 cat good.jsonl good.jsonl >two.jsonl
 expect 3 build --input t.model --tokenizer two.jsonl
-err_has "two.jsonl: holds records of JSONL, not a tokenizer"
+err_has "two.jsonl: contains JSONL records, not a tokenizer"
 err_has "swapped"
 expect 3 build --input good.jsonl --tokenizer a.tar.gz
 err_has "a.tar.gz: is a gzip file, not a tokenizer"

@@ -32,7 +32,7 @@ done
 t "bad numbers"
 printf '\1\0\2' >odd
 expect 3 "$TOK" decode --tokenizer vocab.json --input_format u16 odd
-err_has "odd: byte 2: 1 of the 2 bytes of an id, then the end"
+err_has "odd: byte 2: the file ends after 1 of the 2 bytes of an id"
 printf '\1\0\0\0\2\0\0\200' >wide
 expect 3 "$TOK" decode --tokenizer vocab.json --input_format u32 wide
 err_has "wide: byte 4: id 2147483650 is outside any vocabulary"

@@ -21,7 +21,7 @@ expect 0 "$TOK" diff a.json a.json
 
 t "where they cut otherwise"
 expect 1 "$TOK" diff a.json b.json text.txt
-err_has "a.json and b.json give other ids for the same text"
+err_has "a.json and b.json give different ids for the same text"
 err_lacks error
 out_has '  0  2  " ab"  [5]  [3,5]'
 out_has '  1  0  "abc"  [4,2]  [0,4]'
@@ -40,10 +40,10 @@ assert f['corpus']['documents'] == 4 and f['corpus']['bytes'] == 16 and f['corpu
 assert f['corpus']['tokens_b'] == 11 and f['corpus']['documents_other_ids'] == 3, f
 assert f['segments'] == [{'document': 0, 'offset': 2, 'text': ' ab', 'ids_a': [5], 'ids_b': [3, 5]}], f"
 
-t "other vocabularies may give the same ids"
+t "different vocabularies may give the same ids"
 expect 0 "$TOK" diff a.json b.json same.jsonl
 expect 1 "$TOK" diff a.json b.json
-err_has "other vocabularies"
+err_has "different vocabularies"
 err_lacks error
 expect 1 "$TOK" diff -q a.json b.json
 check [ ! -s .err ]

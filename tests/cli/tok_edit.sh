@@ -55,7 +55,7 @@ assert all(f['symbols'][k]['piece'] == v['piece'] for k, v in symbols.items()), 
 
 t "extend: what is there is said"
 expect 0 "$TOK" extend g.model --add-special '<s>' --output w.model
-err_has "<s> is there already"
+err_has "<s> already exists"
 expect 0 "$TOK" diff w.model g.model text.txt
 
 t "prune: what is used"
@@ -80,7 +80,7 @@ expect 2 "$TOK" prune h/tokenizer.json --size 200 --output q2.json
 err_has "200 pieces are too few: 257 special tokens"
 no_file q2.json
 expect 3 "$TOK" prune g.model --size 3 --output none.model
-err_has "what would be written cannot be read: none.model: not a usable SentencePiece model: it has no piece of text"
+err_has "the converted tokenizer cannot be read back: none.model: not a usable SentencePiece model: it has no piece of text"
 no_file none.model
 check "$TOK" train -q --model_type word --input some.txt --model_prefix word --vocab_size 20 --hard_vocab_limit=false
 expect 0 "$TOK" prune word.model --size 8 --output word8.model
@@ -135,7 +135,7 @@ out_has "only_in_a                 0"
 expect 0 "$TOK" extend h/vocab.json --add-special '<|a|>' --output more/
 err_has "<|a|> becomes a piece, but the file does not say that it is special"
 expect 2 "$TOK" extend h/vocab.json --add new.txt --output v-vocab.json
-err_has "cannot express a token that its text does not become: tsuran!"
+err_has "cannot express a token that its own text does not become: tsuran!"
 no_file v-vocab.json
 expect 2 "$TOK" extend h/vocab.json --add new.txt --output more/x.json
 err_has "the name is that of a tokenizer.json"
@@ -145,7 +145,7 @@ t "lists: ranks"
 expect 2 "$TOK" prune r.tiktoken --size 300 --output s.tiktoken
 err_has "give --tiktoken-pattern"
 expect 0 "$TOK" prune r.tiktoken --tiktoken-pattern gpt2 --keep-used some.txt --output s.tiktoken
-err_has "give as --tiktoken-pattern r50k"
+err_has "give --tiktoken-pattern r50k"
 expect 1 "$TOK" diff --tiktoken-pattern r50k s.tiktoken r.tiktoken
 out_has "only_in_a                 0"
 expect 0 "$TOK" merge s.tiktoken r.tiktoken --tiktoken-pattern r50k --output t.tiktoken
@@ -157,7 +157,7 @@ expect 0 "$TOK" encode --tokenizer u.tiktoken --tiktoken-pattern r50k weft.txt
 out_is 400
 printf 'two words\n' >two.txt
 expect 2 "$TOK" extend r.tiktoken --tiktoken-pattern r50k --add two.txt --output v.tiktoken
-err_has "tiktoken's ranks cannot express a token that its text does not become: two words"
+err_has "tiktoken's ranks cannot express a token that its own text does not become: two words"
 no_file v.tiktoken
 expect 2 "$TOK" extend r.tiktoken --tiktoken-pattern r50k --add-special '<a>' --output v.tiktoken
 err_has "cannot express a special token: <a>"
@@ -213,10 +213,10 @@ err_has "takes two tokenizers"
 expect 2 "$TOK" extend g.model --add new.txt
 err_has "tok extend needs --output"
 expect 2 "$TOK" extend g.model --add new.txt --output o.json
-err_has "o.json: the name is that of a tokenizer.json, but a SentencePiece model is written"
+err_has "o.json: the name is that of a tokenizer.json, but the output is a SentencePiece model"
 printf 'a\377\n' >bad.txt
 expect 3 "$TOK" extend g.model --add bad.txt --output o.model
-err_has "bad.txt: line 1 is no UTF-8"
+err_has "bad.txt: line 1 is not UTF-8"
 printf '{}' >bad.json
 expect 3 "$TOK" extend g.model --add bad.json --output o.model
 err_has "bad.json: not an array of tokens"

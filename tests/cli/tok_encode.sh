@@ -75,7 +75,7 @@ fi
 mkdir -p ranks
 t "a folder of ranks, one or several"
 expect 4 "$TOK" encode --tokenizer ranks w
-err_has "ranks: a folder without a file for a tokenizer, such as tokenizer.json, tokenizer.model, spiece.model,"
+err_has "ranks: the folder has no tokenizer file, such as tokenizer.json, tokenizer.model, spiece.model,"
 expect 4 "$TOK" encode --tokenizer ranks --tokenizer-type BertWordPieceCase w
 err_has "such as vocab.txt"
 "$TOK" train -q --type bpe --output-type tiktoken --input text.txt --model_prefix r --vocab_size 300
@@ -86,7 +86,7 @@ expect 0 "$TOK" encode --tokenizer ranks --tiktoken-pattern r50k text.txt
 same .out by_file
 cp ranks/a.tiktoken ranks/b.tiktoken
 expect 2 "$TOK" encode --tokenizer ranks --tiktoken-pattern r50k text.txt
-err_has "ranks: a folder with several .tiktoken files: name one"
+err_has "ranks: the folder has several .tiktoken files: name one"
 mv ranks/a.tiktoken ranks/tiktoken.model
 expect 0 "$TOK" encode --tokenizer ranks --tiktoken-pattern r50k text.txt
 same .out by_file
@@ -126,7 +126,7 @@ for name in tokenizer.model spiece.model sentencepiece.bpe.model spm.model other
     same .out by_file
     echo '{"a": 0}' >named/vocab.json
     expect 2 "$TOK" encode --tokenizer named text.txt
-    err_has "named: a folder with both a vocab.json and $name: name one"
+    err_has "named: the folder has both a vocab.json and $name: name one"
     expect 0 "$TOK" encode --tokenizer named --tokenizer-type GPTSentencePieceTokenizer text.txt
     same .out by_file
     echo '{"model": {}}' >named/tokenizer.json
@@ -157,19 +157,19 @@ out_is "8 1 2 1 9"
 expect 0 "$TOK" encode --tokenizer cut.json --truncation 1000003 wide
 check [ "$(wc -w <.out) $(tail -c 8 .out)" = "1000003 1 2 1 9" ]
 expect 2 "$TOK" encode --tokenizer cut.json --truncation file wide
-err_has "wide, line 1: a text that comes in parts cannot lose its first ids"
+err_has "wide, line 1: a text in parts cannot be truncated on the left"
 expect 2 "$TOK" encode --tokenizer cut.json --truncation 1 words
-err_has "at most 1 ids for a text, but its template alone has 2"
+err_has "a limit of 1 ids, but the template alone has 2"
 expect 2 "$TOK" encode --tokenizer vocab.json --truncation file words
-err_has "the tokenizer's file has none"
+err_has "the tokenizer's file has no"
 for n in 0 x 5x; do
     expect 2 "$TOK" encode --tokenizer vocab.json --truncation $n words
-    err_has "a number of ids above 0"
+    err_has "a number above 0"
 done
 
 t "what truncation takes away"
 expect 0 "$TOK" encode --tokenizer cut.json --truncation 4 words
-err_has "documents cut short by --truncation: 1, of which 2 ids are left out"
+err_has "--truncation shortened 1 document by 2 ids"
 expect 0 "$TOK" encode --tokenizer cut.json --truncation 4 --truncation-side left words
 out_is "$(printf '8 0 1 9\n8 9\n8 1 9')"
 expect 0 "$TOK" encode --tokenizer cut.json --truncation 5 --overflow --stride 2 words
@@ -187,9 +187,9 @@ sed 's/LongestFirst/OnlySecond/' cut.json >second.json
 expect 2 "$TOK" encode --tokenizer second.json --truncation file words
 err_has "the file's strategy is OnlySecond"
 expect 2 "$TOK" encode --tokenizer cut.json --truncation 4 --overflow --stride 2 words
-err_has "a stride of 2 ids, but there are 2 in a part"
+err_has "a stride of 2 ids is too large: a window has 2"
 expect 2 "$TOK" encode --tokenizer cut.json --truncation 2 --overflow words
-err_has "leave no room for its own"
+err_has "leaves no room besides"
 expect 0 "$TOK" encode --tokenizer cut.json --overflow words
 err_has "--overflow has no effect without --truncation"
 
@@ -203,7 +203,7 @@ sed -i 's/"max_length": 4/"max_length": 0/' pad.json
 expect 0 "$TOK" encode --tokenizer pad.json --padding file words
 out_is "$(printf '8 1 2 0 1 9\n8 9\n8 1 9')"
 expect 2 "$TOK" encode --tokenizer pad.json --truncation file words
-err_has "the tokenizer's file has none"
+err_has "the tokenizer's file has no"
 pad '{"Fixed": 5}' Right null
 expect 0 "$TOK" encode --tokenizer pad.json words
 out_is "$(printf '8 1 2 0 1 9\n8 9\n8 1 9')"
@@ -222,11 +222,11 @@ pad '"BatchLongest"' Right 4
 expect 0 "$TOK" encode --tokenizer pad.json --padding file words
 out_is "$(printf '8 1 2 0 1 9 7 7\n8 9 7 7\n8 1 9 7')"
 expect 2 "$TOK" encode --tokenizer cut.json --padding file words
-err_has "--padding file, but the tokenizer's file has none"
+err_has "--padding file: the tokenizer's file has no padding"
 expect 2 "$TOK" encode --tokenizer cut.json --padding 5 words
-err_has "the tokenizer has no padding token"
+err_has "--padding needs a padding token"
 expect 2 "$TOK" encode --tokenizer pad.json --padding 0 words
-err_has "--padding takes a number of ids above 0"
+err_has "--padding takes a number above 0"
 expect 2 "$TOK" encode --tokenizer pad.json --padding 5 --offsets byte words
 err_has "--offsets does not go with --padding"
 pad '"Longest"' Right null
@@ -256,7 +256,7 @@ check sh -c '! grep -q 2 .out'
 expect 2 "$TOK" encode --tokenizer drop.json --dropout 1.1 abs
 err_has "a number from 0 to 1, not '1.1'"
 expect 2 "$TOK" encode --tokenizer u.model --dropout 0.1 abs
-err_has "dropout is of byte pairs"
+err_has "dropout needs BPE merges"
 
 t "segmentations at random, and the n best"
 awk '{ print; print }' text.txt >twice
@@ -295,9 +295,9 @@ err_has "sampling needs our own engine"
 expect 0 "$TOK" encode --tokenizer drop.json --output_format sample_id --alpha 1 abs
 check sh -c '! grep -q 2 .out'
 expect 2 "$TOK" encode --tokenizer vocab.json --output_format sample_id line
-err_has "a text has one segmentation only"
+err_has "this tokenizer has only one segmentation"
 expect 2 "$TOK" encode --tokenizer vocab.json --output_format nbest_id line
-err_has "n-best segmentations are of SentencePiece's unigram models"
+err_has "n-best segmentations need a SentencePiece unigram model"
 expect 0 "$TOK" encode --tokenizer u.model --alpha 0.5 --nbest_size 3 line
 err_has "--nbest_size has no effect without --output_format nbest_id or nbest_piece or sample_id or sample_piece"
 err_has "--alpha has no effect without --output_format sample_id or sample_piece"
@@ -307,7 +307,7 @@ printf '1 2 100\n' >n
 expect 0 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 100 --append-eod n
 out_is "1 2 100 100"
 expect 3 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 99 n
-err_has "n, line 1: byte 4 of the text: '100' is no id of 0 to 99"
+err_has "n, line 1: byte 4 of the text: '100' is not an id from 0 to 99"
 printf '1 2 99999999\n' >n8
 expect 0 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 100000000 --format json n8
 out_is '{"ids":[1,2,99999999]}'
@@ -323,15 +323,15 @@ t "special strings inside text"
 printf 'one <|endoftext|>\n' >s
 expect 0 "$TOK" encode --tokenizer vocab.json s
 out_is "1 0"
-err_has "taken as ordinary text: 1"
+err_has "1 special token in the text was encoded as plain text"
 expect 0 "$TOK" encode --tokenizer vocab.json --specials parse s
 out_is "1 3"
 expect 3 "$TOK" encode --tokenizer vocab.json --specials error s
 err_has "s, line 1: byte 4 of the text"
 printf 'ba<EOD>ko<BOS>\n' >s
 expect 0 "$TOK" encode --tokenizer u.model s
-err_has "taken as ordinary text: 1"
-err_has "that always match: 1"
+err_has "1 special token in the text was encoded as plain text"
+err_has "1 special token in the text became tokens"
 
 t "records that cannot be used; those before them are written"
 (head -n 2 text.jsonl; echo '{"text": "cut') >bad.jsonl
@@ -345,7 +345,7 @@ expect 3 "$TOK" encode --tokenizer u.model --json-keys absent --input_format jso
 err_has 'line 1: the object has no key "absent"'
 printf 'a\377\376bc\n' >raw
 expect 0 "$TOK" encode --tokenizer u.model raw
-err_has "not UTF-8: 2"
+err_has "2 invalid UTF-8 bytes were taken as U+FFFD"
 
 t "a pipe is written to, of a link the file is replaced, and a folder stays"
 mkfifo pipe
@@ -373,7 +373,7 @@ err_has "no tokenizer was named"
 expect 2 "$TOK" encode --tokenizer u.model --format docs --append-eod text.txt
 err_has "without their end"
 expect 2 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 70000 --format u16 n
-err_has "take u32"
+err_has "use u32"
 expect 2 "$TOK" encode --tokenizer u.model --format u16 --output_format piece text.txt
 err_has "--output_format piece"
 expect 2 "$TOK" encode --tokenizer u.model --input_format tsv text.txt
@@ -421,7 +421,7 @@ expect 3 "$TOK" decode --tokenizer u.model i
 err_has "i, line 1: id 400 is outside the vocabulary of 333"
 echo '{"ids": "x"}' >i
 expect 3 "$TOK" decode --tokenizer u.model i
-err_has "an array of ids was expected"
+err_has "expected an array of ids"
 expect 2 "$TOK" decode --tokenizer u.model --format u16 i
 err_has "--format: expected text or json, got 'u16'"
 
@@ -469,7 +469,7 @@ out_has '"tokens_tested":3,"parts_of_characters":0,"unreachable_tokens":0'
 t "a text in the place of a file's name, a preset of another verb"
 expect 4 "$TOK" encode --tokenizer vocab.json "one two"
 err_has "one two: no such file"
-err_has "hint: names behind the verb are files; for a text itself: echo ... | "
+err_has "hint: arguments of the verb are files; for a text itself: echo ... | "
 expect 4 "$TOK" decode --tokenizer vocab.json 1 2
 err_has "for ids themselves: echo ... | "
 expect 0 "$TOK" encode --tokenizer vocab.json --preset ucllm s

@@ -96,7 +96,7 @@ f = json.load(open('.out'))
 assert f['corpus']['text.txt']['documents'] == 500 and f['unreachable']['unreachable_tokens'] == 0, f
 assert f['survives_round_trip']['two_spaces'] == 'changed' and f['survives_round_trip']['han'] == 'unknown', f"
 expect 2 "$TOK" inspect t.json --by lang
-err_has "--by tells the texts of --corpus apart"
+err_has "--by needs --corpus"
 expect 3 "$TOK" inspect t.json --corpus small.txt --by lang
 err_has "small.txt: line 1"
 expect 4 "$TOK" inspect t.json --corpus missing.txt

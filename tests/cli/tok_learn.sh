@@ -26,7 +26,7 @@ same a-merges.txt c-merges.txt
 
 t "words that do not fit are left out aloud"
 expect 0 "$TOK" train --overwrite --type bpe --input text.txt --model_prefix c --vocab_size 400 --memory 1
-err_has "times were left out: with them the memory would not do"
+err_has "times were left out to stay within --memory"
 
 t "a prefix that is a folder; JSONL; more symbols than the text yields"
 printf '{"text": "ab ab\\nab"}\n' >one.jsonl
@@ -38,13 +38,13 @@ check [ "$(tail -n 1 out/merges.txt)" = "Ġ ab" ]
 t "bytes that are no UTF-8 are counted"
 printf 'ab\377\376\n' >bad.txt
 expect 0 "$TOK" train --overwrite --type bpe bad.txt --model_prefix d --vocab_size 258
-err_has "2 bytes were no UTF-8"
+err_has "2 invalid UTF-8 bytes count as U+FFFD"
 
 t "what cannot be used"
 expect 3 "$TOK" train --overwrite --type bpe --input /dev/null --model_prefix e --vocab_size 300
 err_has "there is no document in the input"
 expect 2 "$TOK" train --overwrite --type bpe --input text.txt --model_prefix e --special_tokens a b a
-err_has "name a twice"
+err_has "contain a twice"
 expect 4 "$TOK" train --overwrite --type bpe --input missing.txt --model_prefix e
 err_has "missing.txt: no such file"
 expect 2 "$TOK" train --overwrite --type bpe --input text.txt --model_prefix e --pretokenizer gpt3
@@ -82,11 +82,11 @@ expect 0 "$TOK" encode --tokenizer r.tiktoken --tiktoken-pattern r50k --output r
 expect 0 "$TOK" encode --tokenizer a-tokenizer.json --output a.ids text.txt
 same a.ids r.ids
 expect 2 "$TOK" train --overwrite --type bpe --output-type vocab.txt --input text.txt --model_prefix x --vocab_size 300
-err_has "--output-type vocab.txt cannot say what a byte-level model is"
+err_has "--output-type vocab.txt cannot express a byte-level model"
 expect 2 "$TOK" train --overwrite --type wordpiece --output-type tiktoken --input text.txt --model_prefix x --vocab_size 300
-err_has "--output-type tiktoken cannot say what a WordPiece model is"
+err_has "--output-type tiktoken cannot express a WordPiece model"
 expect 2 "$TOK" train --overwrite --type bpe --digits three --output-type tiktoken --input text.txt --model_prefix x
-err_has "cannot say what --digits"
+err_has "cannot express --digits"
 
 t "digits, a pattern of one's own, tokens of one's own"
 printf 'a12345 67\n' >digits.txt
@@ -101,7 +101,7 @@ check grep -q '"<s>":0,"<a>":1,"<b>":2,' g-vocab.json
 check [ "$(grep -c '"special": true' g-tokenizer.json)" = 1 ]
 check [ "$(grep -c '"special": false' g-tokenizer.json)" = 2 ]
 expect 2 "$TOK" train --overwrite --type bpe --pretokenizer-pattern '(' digits.txt --model_prefix x
-err_has "--pretokenizer-pattern: byte 1 of the pattern \"(\": a group without an end is not read here"
+err_has "--pretokenizer-pattern: byte 1 of the pattern \"(\": a group without an end is not supported"
 expect 2 "$TOK" train --overwrite --type bpe --pretokenizer-pattern 'a' --pretokenizer gpt2 digits.txt --model_prefix x
 err_has "give one of them"
 printf '%03000d\n' 0 >long.txt

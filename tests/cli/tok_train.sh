@@ -138,12 +138,12 @@ expect 2 "$TOK" train --overwrite --input text.txt --model_prefix c --vocab_size
 err_has "the input yields only"
 err_has "hint: give --vocab_size"
 expect 2 "$TOK" train --overwrite --input text.txt --model_prefix c --vocab_size 60 --model_type bpe --user_defined_symbols x,x
-err_has "named twice"
+err_has "occurs twice"
 expect 2 "$TOK" train --overwrite --input text.txt --model_prefix c --vocab_size 60 --model_type bpe --use_all_vocab
 err_has "--use_all_vocab is for --model_type word and char"
 printf 'word\t3\nother\tx\n' >bad.tsv
 expect 3 "$TOK" train --overwrite --input bad.tsv --input-format tsv --model_prefix c --vocab_size 60 --model_type bpe
-err_has "sentence 2: text, a tab and a count"
+err_has "sentence 2: expected text, a tab and a count"
 no_file c.model
 
 t "which files a prefix is for"

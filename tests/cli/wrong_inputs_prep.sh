@@ -104,7 +104,7 @@ err_has "Deutsch"
 t "tokenizers that are none"
 mkdir -p bare
 expect 4 $build --input s.jsonl --tokenizer bare
-err_has "bare: a folder without a file for a tokenizer"
+err_has "bare: the folder has no tokenizer file"
 expect 3 $build --input s.jsonl --tokenizer t.txt
 err_has "t.txt"
 expect 3 $build --input s.jsonl --tokenizer cut.model

@@ -39,7 +39,7 @@ expect 3 "$TOK" decode --tokenizer m.model ids
 err_has "'1.5' is not an id"
 echo "99999999999999999999" >ids
 expect 3 "$TOK" decode --tokenizer m.model ids
-err_has "99999999999999999999 is more than any id"
+err_has "99999999999999999999 is above the highest possible id"
 
 t "prep unpack of what is not packed"
 expect 4 "$PREP" unpack d_text_document
@@ -49,7 +49,7 @@ err_has "prep sft writes packed sets"
 t "numbers from text, formats that do not go together, data of another tokenizer"
 printf 'odd' >odd
 expect 3 "$TOK" decode --tokenizer m.model --input-format u16 odd
-err_has "odd: byte 2: 1 of the 2 bytes of an id, then the end"
+err_has "odd: byte 2: the file ends after 1 of the 2 bytes of an id"
 expect 2 "$TOK" convert h/tokenizer.json q.model
 err_has "cannot express"
 expect 2 "$TOK" merge m.model h/tokenizer.json --output q.model

@@ -453,7 +453,7 @@ def lists_grow(d):
         special = ["--add-special", "<|tool|>"]
         if source.endswith(".json"):
             r = run("extend", "--overwrite", source, *how, "--add", f"{d}/new.txt", "--output", out, code=2)
-            assert "cannot express a token that its text does not become: weftword" in r.stderr, r.stderr
+            assert "cannot express a token that its own text does not become: weftword" in r.stderr, r.stderr
             run("extend", "-q", "--overwrite", source, *how, *special, "--output", out)
         else:
             run("extend", "-q", "--overwrite", source, *how, "--add", f"{d}/new.txt", "--output", out)

@@ -27,7 +27,7 @@ import tok_pipe
 from tok_pipe import CLASSES, LETTER, TOK, charsmap
 
 FULL = "WEFT_FULL" in os.environ
-REFUSED = ("is empty, or normalizes to nothing", "once normalized", "\\X, \\y or \\Y", "a template behind one of", "share id")
+REFUSED = ("is empty, or normalizes to nothing", "once normalized", "\\X, \\y or \\Y", "a template after one of", "share id")
 PATTERNS = [r"\s+", r"\p{P}", r"\w+|[^\w\s]+", r"\d", r"[A-Z][a-z]*", r"(?i:s|t)", r"\s+(?!\S)", r"(?<=\S)\s", r"[一-龥]+",
             r"'s|'t| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+", r"\p{Han}|\p{Hiragana}+", r"a|b", r"$", r"^", r"\s?\p{L}+",
             r"\p{N}{1,3}(?=(?:\p{N}{3})*(?:\D|$))", r" ", r"."]

@@ -167,7 +167,7 @@ static int take_tokens(struct recipe *r, const struct tokenizer *t, struct err *
     for (size_t i = 0; i < s->ntokens; i++) {
         const struct pipe_token *from = &s->token[i];
         if (strlen(from->text) != from->length)
-            return err_set(e, ERR_USAGE, "%s: an added token with a NUL in it cannot be written",
+            return err_set(e, ERR_USAGE, "%s: an added token that contains NUL cannot be written",
                            r->path);
         int64_t id = from->length ? tok_find(t, from->text) : -1;
         if (id >= 0 && (size_t)id < r->npieces && r->piece[id].text &&

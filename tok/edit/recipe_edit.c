@@ -146,7 +146,7 @@ int recipe_extend(struct recipe *r, const struct tokenizer *t, const char *const
         for (size_t k = 0; k < i && !again; k++)
             again = !strcmp(text[i], text[k]);
         if (id >= 0 || again)
-            recipe_note(r, "%s is there already", text[i]);
+            recipe_note(r, "%s already exists", text[i]);
         if (again)
             continue;
         if (!list)
@@ -264,7 +264,7 @@ static void note_unreached(struct recipe *r, size_t from)
             first = i;
     recipe_bpe_destroy(b);
     if (n)
-        recipe_note(r, "%zu new pieces are not reached by merges, the first being \"%s\"", n,
+        recipe_note(r, "%zu new pieces are not reached by merges, the first is \"%s\"", n,
                     r->piece[first].text);
 }
 

@@ -39,17 +39,19 @@ void recipe_drop_tokens(struct recipe *r)
     for (size_t i = 0; i < r->ntokens; i++) {
         const struct recipe_token *t = &r->token[i];
         if (r->ntokens <= MANY)
-            recipe_note(r, "the special token %s, id %d, has no place in the file", t->text, t->id);
+            recipe_note(r, "the special token %s, id %d, cannot be stored in the file", t->text,
+                        t->id);
         if ((size_t)t->id < r->npieces)
             r->piece[t->id].text = NULL;
     }
     if (r->ntokens > MANY)
-        recipe_note(r, "the %zu special tokens, ids %d (%s) to %d (%s), have no place in the file",
+        recipe_note(r,
+                    "the %zu special tokens, ids %d (%s) to %d (%s), cannot be stored in the file",
                     r->ntokens, r->token[0].id, r->token[0].text, r->token[r->ntokens - 1].id,
                     r->token[r->ntokens - 1].text);
     recipe_index(r);
     recipe_note(r,
-                "the pattern has no place in the file; to read it, give as --tiktoken-pattern "
+                "the pattern cannot be stored in the file; to read it, give --tiktoken-pattern "
                 "%.700s",
                 recipe_pattern_name(r));
 }
@@ -67,8 +69,8 @@ int recipe_spell_piece(struct recipe *r, const char *text, bool special, const c
     if (special)
         recipe_note(r, "%s becomes a piece, but the file does not say that it is special", text);
     else
-        recipe_note(r, "new tokens are pieces of the model here: text becomes them where it is cut "
-                       "so, not everywhere");
+        recipe_note(r, "new tokens are pieces of the model here: text becomes them only where "
+                       "the pre-tokenizer and merging give them");
     if (r->from != RECIPE_TIKTOKEN)
         return 0;
     for (const char *p = text; *p; p++)

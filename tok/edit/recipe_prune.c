@@ -253,7 +253,7 @@ static int recipe_prune_choose(struct prune *p, const struct tokenizer *t, const
 {
     keep_needed(p, t);
     if (p->stray >= 0)
-        return err_set(e, ERR_USAGE, "%s: the id %lld in post_processor or padding is no piece",
+        return err_set(e, ERR_USAGE, "%s: the id %lld in post_processor or padding is not a piece",
                        p->r->path, (long long)p->stray);
     if (size && p->kept > size)
         return err_set(
@@ -284,7 +284,7 @@ static void note_characters(struct recipe *r, const struct prune *p)
     }
     if (n)
         recipe_note(r,
-                    "%zu characters are no pieces any more, the first being \"%s\": text with "
+                    "%zu characters are no longer pieces, the first is \"%s\": text with "
                     "them becomes %s",
                     n, r->piece[first].text, r->byte_fallback ? "bytes" : "unknown");
 }

@@ -39,9 +39,9 @@ static int check_sp(const struct recipe *r, struct err *e)
         if (!sp_piece_is_utf8(&m->piece[i]))
             return recipe_refuse(r, RECIPE_HF, e, "a piece that is not UTF-8", "");
     lone = m->kind == SP_BPE ? recipe_lone_character(r) : NULL;
-    return lone
-               ? recipe_refuse(r, RECIPE_HF, e, "a piece with a character that is no piece: ", lone)
-               : 0;
+    return lone ? recipe_refuse(r, RECIPE_HF, e,
+                                "a piece with a character that is not a piece: ", lone)
+                : 0;
 }
 
 /* ---- components ----------------------------------------------------------------------------- */

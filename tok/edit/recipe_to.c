@@ -194,7 +194,7 @@ static int check_ranks(const struct recipe *r, struct err *e)
             return err_set(
                 e, ERR_USAGE,
                 "%s: tiktoken's ranks cannot express merges that are not in the order of "
-                "their ids: merge %zu makes \"%.64s\", id %d, behind id %d",
+                "their ids: merge %zu makes \"%.64s\", id %d, after id %d",
                 r->path, i, r->piece[r->merge[i].id].text, r->merge[i].id, r->merge[i - 1].id);
     for (unsigned b = 0; b < 256; b++) {
         char text[4];
@@ -207,7 +207,7 @@ static int check_ranks(const struct recipe *r, struct err *e)
     for (size_t i = 0; i < r->npieces; i++)
         if (r->piece[i].text && !is_letters(&r->piece[i]))
             return recipe_refuse(r, RECIPE_TIKTOKEN, e,
-                                 "a piece that is not spelt in bytes: ", r->piece[i].text);
+                                 "a piece that is not spelled in bytes: ", r->piece[i].text);
     return 0;
 }
 
@@ -413,7 +413,7 @@ size_t recipe_extras(const struct recipe *r, char ret[RECIPE_EXTRAS][RECIPE_EXTR
     if (r->component[COMPONENT_PADDING])
         snprintf(ret[n++], RECIPE_EXTRA, "the padding");
     if (s->nbefore || s->nafter)
-        snprintf(ret[n++], RECIPE_EXTRA, "the template that puts special tokens round a text");
+        snprintf(ret[n++], RECIPE_EXTRA, "the template that puts special tokens around a text");
     buf_finish(&b);
     return n;
 }

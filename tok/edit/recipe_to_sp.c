@@ -136,7 +136,7 @@ static int set_types(struct recipe *r, struct err *e)
         if (!p->text || !p->n)
             return recipe_refuse(r, RECIPE_SP, e, "an id without a piece", "");
         if (memchr(p->text, 0, p->n))
-            return recipe_refuse(r, RECIPE_SP, e, "a piece with a NUL in it", "");
+            return recipe_refuse(r, RECIPE_SP, e, "a piece that contains NUL", "");
         if (p->type != SP_NORMAL)
             r->piece[i].score = 0;
     }
@@ -169,8 +169,8 @@ static void score_by_merges(struct recipe *r)
             (!r->nmerges || (!last[i] && r->merge[0].id != (int32_t)i)))
             r->piece[i].score = --lowest;
     if (mixed)
-        recipe_note(r, "merges of several pieces are mixed: these pieces get one score, and the "
-                       "leftmost merges first");
+        recipe_note(r, "merges of several pieces are interleaved: these pieces get one score, and "
+                       "the leftmost merges first");
     free(last);
 }
 
@@ -250,7 +250,7 @@ static int check_merges(struct recipe *r, struct err *e)
 static int check_bpe(struct recipe *r, struct err *e)
 {
     if (r->prefix || r->suffix)
-        return recipe_refuse(r, RECIPE_SP, e, "the mark of parts of words ",
+        return recipe_refuse(r, RECIPE_SP, e, "the prefix of tokens within words ",
                              r->prefix ? r->prefix : r->suffix);
     if (r->ignore_merges)
         return recipe_refuse(r, RECIPE_SP, e, "ignore_merges", "");
@@ -259,7 +259,8 @@ static int check_bpe(struct recipe *r, struct err *e)
                              "");
     const char *lone = recipe_lone_character(r);
     if (lone)
-        return recipe_refuse(r, RECIPE_SP, e, "a piece with a character that is no piece: ", lone);
+        return recipe_refuse(r, RECIPE_SP, e,
+                             "a piece with a character that is not a piece: ", lone);
     int code = check_merges(r, e);
     if (code)
         return code;

@@ -129,7 +129,7 @@ static void map_component(const struct recipe *r, enum recipe_component componen
     struct err e;
     int code =
         json_parse(r->path, r->component[component], strlen(r->component[component]), &doc, &e);
-    BUG_ON(code, "a component that is no JSON: %s", e.msg);
+    BUG_ON(code, "a component that is not JSON: %s", e.msg);
     put_value(b, json_root(doc), 0, "", map);
     json_close(doc);
 }
@@ -178,7 +178,7 @@ static void put_component(const struct recipe *r, struct buf *b, enum recipe_com
     buf_addf(b, "  \"%s\": ", recipe_component_name(component));
     const char *text = r->component[component] ? r->component[component] : "null";
     int code = json_parse(r->path, text, strlen(text), &doc, &e);
-    BUG_ON(code, "a component that is no JSON: %s", e.msg);
+    BUG_ON(code, "a component that is not JSON: %s", e.msg);
     recipe_put_json(b, json_root(doc), 1);
     json_close(doc);
     buf_adds(b, ",\n");

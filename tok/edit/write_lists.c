@@ -105,7 +105,7 @@ int recipe_paths(enum recipe_format format, const char *path, char *ret[2], size
     if (format == RECIPE_GPT2 && !ends_with(first, vocab)) {
         free(first);
         return err_set(e, ERR_USAGE,
-                       "%s: two files are to be written: name a folder, or a file that ends in %s",
+                       "%s: the format has two files: name a folder, or a file that ends in %s",
                        path, vocab);
     }
     *ret_n = format == RECIPE_GPT2 ? 2 : 1;

@@ -37,13 +37,13 @@ static int take_lines(struct pipe_spec *s, const char *p, size_t n, bool *ret_up
     for (size_t id = 0; id < lines && !code; id++) {
         char *end = strchr(at, '\n'), *next;
         if (!end)
-            return err_set(e, ERR_DATA, "%s: a NUL in line %zu", s->path, id + 1);
+            return err_set(e, ERR_DATA, "%s: line %zu contains NUL", s->path, id + 1);
         next = end + 1;
         while (end > at && blank(end[-1]))
             end--;
         *end = '\0';
         if (utf8_good(at, (size_t)(end - at)) != (size_t)(end - at))
-            return err_set(e, ERR_DATA, "%s: line %zu is no UTF-8", s->path, id + 1);
+            return err_set(e, ERR_DATA, "%s: line %zu is not UTF-8", s->path, id + 1);
         for (const char *c = at; at[0] != '[' && c < end; c++)
             *ret_upper |= *c >= 'A' && *c <= 'Z';
         code = vocab_add(&s->vocab, at, (size_t)(end - at), (int64_t)id, e);
@@ -58,7 +58,7 @@ int bert_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file
     static const char *const special[] = {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"};
     bool upper = false;
     if (file->len && memchr(file->data, '\0', file->len))
-        return err_set(e, ERR_DATA, "%s: a NUL in it, which no vocab.txt has", s->path);
+        return err_set(e, ERR_DATA, "%s: contains NUL, so it is not a vocab.txt", s->path);
     int code = take_lines(s, file->data, file->len, &upper, e);
     if (code)
         return code;
@@ -68,7 +68,7 @@ int bert_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file
             pipe_add_special(s, special[i], -1);
     for (size_t i = 0; i < sizeof(special) / sizeof(*special) && o->type != TOK_AUTO; i++)
         if (vocab_find(&s->vocab, special[i], strlen(special[i])) < 0)
-            return err_set(e, ERR_DATA, "%s: no %s, which %s needs", s->path, special[i],
+            return err_set(e, ERR_DATA, "%s: lacks %s, which %s needs", s->path, special[i],
                            tok_type_name(o->type));
     pipe_add_special(s, "[BOS]", -1);
     pipe_add_special(s, "[EOS]", -1);

@@ -30,8 +30,8 @@ static int find_ending(const char *folder, const char *tail, char **ret, struct 
         if (n <= length || strcmp(d->d_name + n - length, tail) != 0)
             continue;
         if (*ret)
-            code =
-                err_set(e, ERR_USAGE, "%s: a folder with several %s files: name one", folder, tail);
+            code = err_set(e, ERR_USAGE, "%s: the folder has several %s files: name one", folder,
+                           tail);
         else
             *ret = mem_printf("%s/%s", folder, d->d_name);
     }
@@ -80,8 +80,8 @@ static int refuse_both(const char *folder, const char *found, struct err *e)
     if (!code && vocab && !model)
         code = find_ending(folder, ".model", &model, e);
     if (!code && (model || !vocab))
-        code = err_set(e, ERR_USAGE, "%s: a folder with both a vocab.json and %s: name one", folder,
-                       model ? strrchr(model, '/') + 1 : name);
+        code = err_set(e, ERR_USAGE, "%s: the folder has both a vocab.json and %s: name one",
+                       folder, model ? strrchr(model, '/') + 1 : name);
     free(model);
     return code;
 }
@@ -112,7 +112,7 @@ static int refuse_none(const char *folder, enum tok_type type, struct err *e)
     bool ignored;
     for (const struct format_file *k = NULL; (k = next_name(type, k ? k->turn : 0, &ignored));)
         buf_addf(&names, "%s%s", names.len ? ", " : "", k->name);
-    int code = err_set(e, ERR_IO, "%s: a folder without a file for a tokenizer, such as %s", folder,
+    int code = err_set(e, ERR_IO, "%s: the folder has no tokenizer file, such as %s", folder,
                        buf_str(&names));
     buf_finish(&names);
     return code;

@@ -43,7 +43,7 @@ static int check_kind(const struct tok_options *o, const char *p, size_t n, stru
     if (m && m->id != MAGIC_TOKENIZER)
         return err_set(e, ERR_DATA, "%s: is %s, not a tokenizer", o->path, m->name);
     if (looks_like_jsonl(p, n)) {
-        err_set(e, ERR_DATA, "%s: holds records of JSONL, not a tokenizer", o->path);
+        err_set(e, ERR_DATA, "%s: contains JSONL records, not a tokenizer", o->path);
         return err_hint(e, "perhaps the tokenizer and the input were swapped");
     }
     return 0;

@@ -110,9 +110,10 @@ static int check_merged(const struct tok_options *o, const struct buf *file, str
     if (o->merges || !has_text(file, "\"<unk>\"") || has_text(file, "\"\u0120") ||
         has_text(file, "\"\\u0120"))
         return 0;
-    err_set(e, ERR_USAGE, "%s: merges.txt lies beside it, but its pieces are not spelt as GPT-2's",
+    err_set(e, ERR_USAGE,
+            "%s: there is a merges.txt next to it, but its pieces are not spelled as GPT-2's",
             o->path);
-    return err_hint(e, "take its tokenizer.json; if these are whole words, give --tokenizer-type "
+    return err_hint(e, "use its tokenizer.json; if these are whole words, give --tokenizer-type "
                        "WhitespaceTokenizer");
 }
 
@@ -128,7 +129,7 @@ static int check_ends(const struct pipe_spec *s, struct err *e)
         return 0;
     err_set(e, ERR_USAGE, "%s: %zu pieces end in </w>, which GPT-2's files have no rule for",
             s->path, n);
-    return err_hint(e, "take its tokenizer.json");
+    return err_hint(e, "use its tokenizer.json");
 }
 
 int gpt2_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file,

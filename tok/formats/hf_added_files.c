@@ -56,9 +56,9 @@ static int open_one(const char *path, const char *name, struct json_doc **doc,
     if (access(file, F_OK) == 0) {
         code = json_open(file, SMALL_FILE, doc, e);
         if (!code && json_root(*doc)->kind != JSON_OBJECT)
-            code = err_set(e, ERR_DATA, "%s: no JSON object", file);
+            code = err_set(e, ERR_DATA, "%s: not a JSON object", file);
         if (code)
-            err_hint(e, "it stands beside %s and may add tokens: mend it, or move it away", path);
+            err_hint(e, "it is next to %s and may add tokens: repair it, or move it away", path);
         else
             *ret = json_root(*doc);
     }
@@ -170,7 +170,7 @@ static int list_one(const struct beside *b, const struct json *j, bool decoder, 
     if (decoder && (end == j->key || *end || j->kind != JSON_OBJECT || !content_of(j)))
         return err_set(e, ERR_DATA,
                        "%s: added_tokens_decoder of the tokenizer_config.json beside it: "
-                       "\"%.64s\" is no id with a token",
+                       "\"%.64s\" is not an id with a token",
                        b->s->path, j->key);
     if (!decoder && j->kind != JSON_INT)
         return err_set(e, ERR_DATA, "%s: added_tokens.json beside it: \"%.64s\" has no id",
@@ -219,7 +219,8 @@ static int added_add_list(struct beside *b, const struct json *list, bool decode
 {
     size_t n = list ? list->length : 0, given = decoder ? 0 : b->s->ntokens;
     if (list && list->kind != JSON_OBJECT)
-        return err_set(e, ERR_DATA, "%s: added_tokens_decoder beside it is no object", b->s->path);
+        return err_set(e, ERR_DATA, "%s: added_tokens_decoder beside it is not an object",
+                       b->s->path);
     struct listed *l = mem_new(n + given + 1, sizeof(*l));
     int code = 0;
     for (size_t i = 0; i < n && !code; i++) {

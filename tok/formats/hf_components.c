@@ -94,7 +94,7 @@ static int get_scheme(const struct get *g, enum pre_scheme *ret)
     if (v)
         return get_bad(g, "prepend_scheme", "one of always, first and never");
     if (!prefix && *ret != META_NEVER)
-        return get_bad(g, "add_prefix_space", "the same as prepend_scheme says");
+        return get_bad(g, "add_prefix_space", "consistent with prepend_scheme");
     return 0;
 }
 

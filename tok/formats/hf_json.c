@@ -98,12 +98,12 @@ static int take_members(struct reader *r, struct member *m, size_t *ret_n)
         struct member *k = &m[*ret_n];
         code = json_take_string(w, &k->key, &k->length, &escaped);
         if (!code)
-            code = json_take(w, ':', "':' behind a key");
+            code = json_take(w, ':', "':' after a key");
         if (code)
             return code;
         for (size_t i = 0; i < *ret_n; i++)
             if (m[i].length == k->length && !memcmp(m[i].key, k->key, k->length))
-                return err_set(w->e, ERR_DATA, "byte %u: the key \"%.*s\" is there twice",
+                return err_set(w->e, ERR_DATA, "byte %u: the key \"%.*s\" occurs twice",
                                w->at[w->i], (int)k->length, k->key);
         k->i = w->i;
         k->at = w->at[w->i];
@@ -159,9 +159,9 @@ static int count_vocab(struct reader *r, size_t *ret_words, int64_t *ret_highest
         if (json_peek(w) != '"')
             return json_expected(w, "a key in quotes");
         w->i++;
-        code = json_take(w, ':', "':' behind a key");
+        code = json_take(w, ':', "':' after a key");
         if (!code && !json_take_int(w, &id))
-            return err_set(w->e, ERR_DATA, "byte %u: a piece has no whole number for an id",
+            return err_set(w->e, ERR_DATA, "byte %u: the id of a piece is not an integer",
                            w->at[w->i]);
         if (code)
             return code;
@@ -227,7 +227,8 @@ static int take_vocab(struct reader *r, const struct member *m)
     if (code)
         return code;
     if (highest >= INT32_MAX)
-        return err_set(w->e, ERR_DATA, "%s: an id of %lld", r->s->path, (long long)highest);
+        return err_set(w->e, ERR_DATA, "%s: id %lld is out of range", r->s->path,
+                       (long long)highest);
     code = vocab_room(&r->s->vocab, (size_t)(highest + 1), words, w->e);
     w->i = m->i + 1;
     for (size_t i = 0; i < words && !code; i++) {
@@ -313,9 +314,10 @@ static int take_scores(struct reader *r, const struct member *m)
         if (!code)
             code = json_take_scalar(w, &number, &digits, &kind);
         if (!code && kind != 'i' && kind != 'r')
-            code = err_set(w->e, ERR_DATA, "the piece \"%.64s\" has no number for a score", text);
+            code =
+                err_set(w->e, ERR_DATA, "the score of the piece \"%.64s\" is not a number", text);
         if (!code)
-            code = json_take(w, ']', "']' behind a score");
+            code = json_take(w, ']', "']' after a score");
         if (!code && i + 1 < words)
             code = json_take(w, ',', "',' and the next piece");
         if (code)
@@ -324,7 +326,7 @@ static int take_scores(struct reader *r, const struct member *m)
         code = vocab_add(&r->s->vocab, text, n, (int64_t)i, w->e);
     }
     if (!code)
-        code = wrap(r, json_take(w, ']', "']' behind the pieces"));
+        code = wrap(r, json_take(w, ']', "']' after the pieces"));
     return code ? code : vocab_index(&r->s->vocab, w->e);
 }
 
@@ -363,7 +365,7 @@ static int take_merge(struct reader *r, struct hf_merges *m, size_t line)
         if (!code)
             code = hf_json_take_text(r, &b, &nb);
         if (!code)
-            code = json_take(w, ']', "']' behind a merge");
+            code = json_take(w, ']', "']' after a merge");
         return code ? wrap(r, code) : hf_add_merge(m, line, a, na, b, nb);
     }
     int code = hf_json_take_text(r, &a, &na);
@@ -418,7 +420,7 @@ static int take_component(struct reader *r, const char *key, hf_component *read)
     const struct member *m = hf_json_find(r->top, r->ntop, key);
     struct json_doc *doc;
     if (m && m->n > (read == hf_added_tokens ? ADDED_MAX : PART_MAX))
-        return err_set(r->w.e, ERR_DATA, "%s: %s has %zu parts, more than any tokenizer",
+        return err_set(r->w.e, ERR_DATA, "%s: %s has %zu JSON tokens, more than any tokenizer",
                        r->s->path, key, m->n);
     int code = m ? tree(r, m, &doc) : 0;
     if (!m || code)
@@ -458,7 +460,7 @@ static int take_model(struct reader *r)
 {
     const struct member *m = hf_json_find(r->top, r->ntop, "model");
     if (!m)
-        return err_set(r->w.e, ERR_DATA, "%s: no model", r->s->path);
+        return err_set(r->w.e, ERR_DATA, "%s: lacks a model", r->s->path);
     r->w.i = m->i;
     int code = wrap(r, json_take(&r->w, '{', "an object"));
     if (code)
@@ -510,13 +512,13 @@ static int read_file(struct pipe_spec *s, int (*read)(struct reader *r), struct 
 {
     size_t n = s->text.len;
     if (n > JSON_MAX_BYTES)
-        return err_set(e, ERR_DATA, "%s: %zu bytes, too many for a tokenizer.json", s->path, n);
+        return err_set(e, ERR_DATA, "%s: %zu bytes are too many for a tokenizer.json", s->path, n);
     memset(buf_reserve(&s->text, TEXT_ROOM), 0, TEXT_ROOM);
     struct reader r = {.scan = json_scan_create(), .s = s, .text = s->text.data};
     r.w = (struct json_walk){.p = s->text.data, .max_depth = DEPTH_MAX, .e = e};
     int code = wrap(&r, json_scan_run(r.scan, s->text.data, n, &r.w.at, &r.w.n, e));
     if (!code && r.w.n > TOKENS_MAX)
-        code = err_set(e, ERR_DATA, "%s: JSON of %zu parts, more than any tokenizer has", s->path,
+        code = err_set(e, ERR_DATA, "%s: has %zu JSON tokens, more than any tokenizer", s->path,
                        r.w.n);
     if (!code)
         code = read(&r);

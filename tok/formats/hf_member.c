@@ -16,7 +16,7 @@ int get_bad(const struct get *g, const char *key, const char *what)
 
 int get_unknown(const struct get *g, const char *kind, const char *type)
 {
-    return err_set(g->e, ERR_DATA, "%s: a %s \"%.64s\" is not known here", g->path, kind, type);
+    return err_set(g->e, ERR_DATA, "%s: unknown %s \"%.64s\"", g->path, kind, type);
 }
 
 static int hf_member_run(struct pipe_spec *s, const struct json *j, char *path, struct err *e,
@@ -25,7 +25,7 @@ static int hf_member_run(struct pipe_spec *s, const struct json *j, char *path, 
     struct get g = {path, j, e};
     int code = 0;
     if (j->kind != JSON_OBJECT)
-        code = err_set(e, ERR_DATA, "%s is no object", path);
+        code = err_set(e, ERR_DATA, "%s is not an object", path);
     if (!code && s->nnorm + s->npre + s->ndec > STEPS_MAX)
         code = err_set(e, ERR_DATA, "%s: more than %d components", path, STEPS_MAX);
     if (!code)

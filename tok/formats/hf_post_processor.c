@@ -17,7 +17,7 @@ static int post_put(const struct get *g, struct pipe_round *r, int64_t id)
 {
     if (id < ROUND_TEXT || id >= INT32_MAX || r->n == TEMPLATE_MAX)
         return err_set(g->e, ERR_DATA,
-                       "%s: a special token without a whole number for an id, or "
+                       "%s: a special token whose id is not an integer, or "
                        "too many of them",
                        g->path);
     r->id = mem_grow(r->id, r->n + 1, sizeof(*r->id));
@@ -94,8 +94,8 @@ static int add_template(struct pipe_spec *s, const struct get *g)
     int code = 0;
     size_t texts = 0;
     if (s->round.nlists > 2)
-        return err_set(g->e, ERR_DATA, "%s: a template behind one of %zu parts is none", g->path,
-                       s->round.nlists);
+        return err_set(g->e, ERR_DATA, "%s: a template after one of %zu parts is not supported",
+                       g->path, s->round.nlists);
     if (!pieces || pieces->kind != JSON_ARRAY)
         return get_bad(g, key, "an array");
     for (size_t i = 0; i < pieces->length && !code; i++) {
@@ -208,11 +208,11 @@ static int add_truncation(struct pipe_spec *s, const struct get *g)
     const struct json *which = json_get(g->j, "strategy");
     s->longest = get_int(g, "max_length", -1); /* 0 means none */
     if (s->longest < 0)
-        return get_bad(g, "max_length", "a whole number");
+        return get_bad(g, "max_length", "an integer");
     s->longest_second = which && which->kind == JSON_STRING && !strcmp(which->string, "OnlySecond");
     s->longest_stride = get_int(g, "stride", 0);
     if (s->longest_stride < 0)
-        return get_bad(g, "stride", "a whole number");
+        return get_bad(g, "stride", "an integer");
     return get_side(g, &s->longest_left);
 }
 
@@ -235,7 +235,7 @@ static int add_padding(struct pipe_spec *s, const struct get *g)
         return get_bad(g, "strategy", "\"BatchLongest\" or {\"Fixed\": N}");
     if (any &&
         (multiple->kind != JSON_INT || multiple->integer < 0 || multiple->integer > INT32_MAX))
-        return get_bad(g, "pad_to_multiple_of", "null or a whole number");
+        return get_bad(g, "pad_to_multiple_of", "null or an integer");
     if (id < 0 || id >= INT32_MAX)
         return get_bad(g, "pad_id", "an id");
     if (token && token->kind == JSON_STRING)
@@ -263,12 +263,12 @@ int hf_version(struct pipe_spec *s, const struct json *j, const char *where, str
 int hf_added_tokens(struct pipe_spec *s, const struct json *j, const char *where, struct err *e)
 {
     if (j->kind != JSON_ARRAY)
-        return err_set(e, ERR_DATA, "%s: %s is no array", s->path, where);
+        return err_set(e, ERR_DATA, "%s: %s is not an array", s->path, where);
     for (size_t i = 0; i < j->length; i++) {
         struct get g = {s->path, &j->child[i], e};
         const struct json *content = json_get(g.j, "content");
         if (!content || content->kind != JSON_STRING)
-            return err_set(e, ERR_DATA, "%s: %s[%zu].content is no string", s->path, where, i);
+            return err_set(e, ERR_DATA, "%s: %s[%zu].content is not a string", s->path, where, i);
         struct pipe_token *t = pipe_add_token(s, content->string, content->length);
         t->listed = get_int(&g, "id", -1);
         t->special = get_bool(&g, "special", false);

@@ -28,7 +28,7 @@ static int bad_word(const struct null *s, const char *text, size_t n, size_t at,
     size_t end = at;
     while (end < n && !is_blank(text[end]) && end - at < 24)
         end++;
-    return err_set(e, ERR_DATA, "byte %zu of the text: '%.*s' is no id of 0 to %lld", at,
+    return err_set(e, ERR_DATA, "byte %zu of the text: '%.*s' is not an id from 0 to %lld", at,
                    (int)(end - at), text + at, (long long)s->size - 1);
 }
 

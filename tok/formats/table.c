@@ -35,7 +35,7 @@ static const struct format table[] = {
     {
         .name = "huggingface",
         .title = "a tokenizer.json",
-        .holds = "a tokenizer.json, which is JSON of parts",
+        .holds = "a tokenizer.json",
         .type = {{TOK_HUGGINGFACE}},
         .file = {{"tokenizer.json", 1}},
         .looks = hf_looks,
@@ -110,7 +110,7 @@ static const struct format table[] = {
     {
         .name = "sentencepiece",
         .title = "a SentencePiece model",
-        .holds = "no JSON object",
+        .holds = "something other than JSON",
         .reads = "a SentencePiece model",
         .type = {{TOK_SENTENCEPIECE, .option = "tokenizer-model"},
                  {TOK_GPT_SENTENCEPIECE, .option = "tokenizer-model"},

@@ -66,12 +66,12 @@ static int take_object(struct pipe_spec *s, const struct letters *l, const struc
     if (!r || !b || !json_get(x, "token_str") || x->length != 3 || r->kind != JSON_INT ||
         b->kind != JSON_STRING || r->integer != (int64_t)rank)
         return err_set(e, ERR_DATA,
-                       "%s: entry %zu is no object of rank %zu, token_bytes and token_str", s->path,
-                       rank, rank);
+                       "%s: entry %zu is not an object with rank %zu, token_bytes and token_str",
+                       s->path, rank, rank);
     int k = tiktoken_bytes(b->string, b->length, bytes);
     if (k <= 0)
         return err_set(e, ERR_DATA,
-                       "%s: the token_bytes of rank %zu are no base64 of 1 to %d bytes", s->path,
+                       "%s: the token_bytes of rank %zu are not base64 of 1 to %d bytes", s->path,
                        rank, TIKTOKEN_BYTES);
     if (rank < 256 && (k != 1 || bytes[0] != rank))
         return err_set(e, ERR_DATA, "%s: rank %zu is not the byte 0x%02zx", s->path, rank, rank);
@@ -89,7 +89,7 @@ static int take_list(struct pipe_spec *s, const struct json *list, size_t want, 
     if (there < want)
         return err_set(e, ERR_DATA,
                        "%s: a list of %zu tokens, but a vocabulary of %zu less %zu special tokens "
-                       "asks for %zu",
+                       "needs %zu",
                        s->path, there, want + first, first, want);
     for (size_t i = 0; i < want; i++) {
         const struct json *b = json_get(&list->child[i], "token_bytes");
@@ -124,10 +124,10 @@ static int add_specials(struct pipe_spec *s, const char *const *name, size_t n, 
             letters.len += letter_put(buf_reserve(&letters, 2), (uint8_t)b.data[i]);
         const struct pipe_token *t = &s->token[s->ntokens - 1];
         if (!string_map_add(&seen, t->text, t->length, 0))
-            code = err_set(e, ERR_USAGE, "%s: the special token '%s' is there twice", s->path,
-                           t->text);
+            code =
+                err_set(e, ERR_USAGE, "%s: the special token '%s' occurs twice", s->path, t->text);
         else if (vocab_find(&s->vocab, letters.data, letters.len) >= 0)
-            code = err_set(e, ERR_DATA, "%s: the special token '%s' is a token of text, too",
+            code = err_set(e, ERR_DATA, "%s: the special token '%s' is also a token of text",
                            s->path, t->text);
     }
     for (int i = 0; i < 3 && !code; i++) {
@@ -170,15 +170,17 @@ static int list_specials(const struct pipe_spec *s, const struct json *list, siz
                          const char ***ret, struct err *e)
 {
     if (list->kind != JSON_ARRAY || list->length > most)
-        return err_set(e, ERR_DATA, "%s: special_tokens is no list of at most %zu", s->path, most);
+        return err_set(e, ERR_DATA, "%s: special_tokens is not a list of at most %zu", s->path,
+                       most);
     *ret = mem_new(list->length + 1, sizeof(**ret));
     for (size_t i = 0; i < list->length; i++) {
         const struct json *r = json_get(&list->child[i], "rank");
         const struct json *t = json_get(&list->child[i], "token_str");
         if (!r || r->kind != JSON_INT || r->integer != (int64_t)i || !t || t->kind != JSON_STRING ||
             !t->length || memchr(t->string, 0, t->length))
-            return err_set(e, ERR_DATA, "%s: special_tokens: entry %zu is no token_str of rank %zu",
-                           s->path, i, i);
+            return err_set(e, ERR_DATA,
+                           "%s: special_tokens: entry %zu is not a token_str of rank %zu", s->path,
+                           i, i);
         (*ret)[i] = t->string;
     }
     return 0;
@@ -206,7 +208,7 @@ static int take_tekken(struct pipe_spec *s, const struct tok_options *o, const s
     const char *pattern, *version, *const *name = usual, **listed = NULL;
     size_t size, specials, n = USUAL;
     if (!config || config->kind != JSON_OBJECT)
-        return err_set(e, ERR_DATA, "%s: no object \"config\"", s->path);
+        return err_set(e, ERR_DATA, "%s: lacks the object \"config\"", s->path);
     int code = json_need_str(config, s->path, "pattern", &pattern, e);
     if (!code)
         code = json_need_str(config, s->path, "version", &version, e);
@@ -221,7 +223,7 @@ static int take_tekken(struct pipe_spec *s, const struct tok_options *o, const s
                        specials, size);
     bool lists = special && special->kind != JSON_NULL;
     if (!lists && (version[0] != 'v' || atoi(version + 1) >= LISTS_SPECIALS || specials < USUAL))
-        return err_set(e, ERR_DATA, "%s: no special_tokens, which version %s has to list", s->path,
+        return err_set(e, ERR_DATA, "%s: lacks special_tokens, which version %s must have", s->path,
                        version);
     if (lists) {
         code = list_specials(s, special, specials, &listed, e);
@@ -244,7 +246,8 @@ static int take_bare(struct pipe_spec *s, const struct tok_options *o, const str
     size_t specials = (size_t)(o->num_special > 0 ? o->num_special : SPECIALS);
     size_t size = (size_t)(o->vocab_size > 0 ? o->vocab_size : VOCABULARY);
     if (!o->pattern) {
-        err_set(e, ERR_USAGE, "%s: ranks in JSON do not say what a text is cut by", s->path);
+        err_set(e, ERR_USAGE, "%s: ranks in JSON do not include the pre-tokenizer pattern",
+                s->path);
         return err_hint(e, "give --tiktoken-pattern, v1 or v2 as for Megatron-LM");
     }
     if (specials >= size || o->nspecial > specials || size > TIKTOKEN_RANKS)
@@ -271,8 +274,8 @@ int tekken_read(struct pipe_spec *s, const struct tok_options *o, struct buf *fi
     bool tekken = root->kind == JSON_OBJECT;
     if (tekken && (o->pattern || o->vocab_size || o->num_special || o->nspecial))
         code = err_set(e, ERR_USAGE,
-                       "%s: a tekken.json says itself what --vocab-size, --tiktoken-pattern, "
-                       "--tiktoken-num-special-tokens and --tiktoken-special-tokens are for",
+                       "%s: a tekken.json itself includes what --vocab-size, --tiktoken-pattern, "
+                       "--tiktoken-num-special-tokens and --tiktoken-special-tokens give",
                        s->path);
     else
         code = tekken ? take_tekken(s, o, root, e) : take_bare(s, o, root, e);

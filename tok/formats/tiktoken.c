@@ -111,7 +111,7 @@ bool tiktoken_looks(const struct tok_options *o, const char *p, size_t n)
 
 static int bad_line(const struct pipe_spec *s, const struct line *l, struct err *e)
 {
-    return err_set(e, ERR_DATA, "%s: line %zu is no \"base64 rank\" of a token of 1 to %d bytes",
+    return err_set(e, ERR_DATA, "%s: line %zu is not \"base64 rank\" of a token of 1 to %d bytes",
                    s->path, l->number, TIKTOKEN_BYTES);
 }
 
@@ -169,7 +169,7 @@ static int check_bytes(const struct pipe_spec *s, struct err *e)
     for (unsigned b = 0; b < 256; b++) {
         char text[4];
         if (vocab_find(&s->vocab, text, letter_put(text, (uint8_t)b)) < 0)
-            return err_set(e, ERR_DATA, "%s: no token for the single byte 0x%02x", s->path, b);
+            return err_set(e, ERR_DATA, "%s: lacks a token for the single byte 0x%02x", s->path, b);
     }
     return 0;
 }
@@ -181,8 +181,7 @@ int tiktoken_pipeline(struct pipe_spec *s, const struct tok_options *o, const ch
     if (code)
         return code;
     if (!rank_pairs(&s->vocab, o->dropout > 0 || o->sample, &s->merges))
-        return err_set(e, ERR_DATA,
-                       "%s: its ranks stand for more than %d merges, which no text needs", s->path,
+        return err_set(e, ERR_DATA, "%s: its ranks stand for more than %d merges", s->path,
                        RANK_PAIRS_MOST);
     s->ignore_merges = true;
     return pipe_add_byte_level(s, pattern, REGEX_RUST, e);
@@ -203,7 +202,7 @@ int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, struct buf *
     const struct encoding *c = encoding_find(o->pattern, s->vocab.count);
     if (!c && !o->pattern) {
         err_set(e, ERR_USAGE,
-                "%s: %zu ranks are those of no known encoding, so its pattern is not "
+                "%s: no known encoding has %zu ranks, so its pattern is not "
                 "known",
                 s->path, s->vocab.count);
         return err_hint(e, "give --tiktoken-pattern, one of " ENCODING_NAMES " or a regular "

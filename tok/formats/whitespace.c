@@ -255,7 +255,7 @@ static int take_word(struct ws *s, const char *path, const struct json *w, struc
     const char *word = arena_strndup(&s->arena, w->key, w->key_length);
     s->piece[w->integer] = (struct string_ref){word, w->key_length};
     if (!string_map_add(&s->words, word, w->key_length, (int32_t)w->integer))
-        return err_set(e, ERR_DATA, "%s: the word \"%.64s\" is there twice", path, word);
+        return err_set(e, ERR_DATA, "%s: the word \"%.64s\" occurs twice", path, word);
     return 0;
 }
 

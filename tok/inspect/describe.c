@@ -20,13 +20,13 @@ static void describe_bert(const struct norm_step *s, struct buf *b)
 {
     buf_adds(b, "BERT's:");
     if (s->clean)
-        buf_adds(b, " controls dropped, white space as spaces,");
+        buf_adds(b, " remove controls, white space to spaces,");
     if (s->chinese)
-        buf_adds(b, " Chinese characters set apart,");
+        buf_adds(b, " spaces around Chinese characters,");
     if (s->accents)
-        buf_adds(b, " accents dropped,");
+        buf_adds(b, " strip accents,");
     if (s->lower)
-        buf_adds(b, " lower case,");
+        buf_adds(b, " lowercase,");
     b->len--;
 }
 
@@ -48,7 +48,7 @@ void describe_normalizer(const struct pipe_spec *s, struct buf *b)
         if (n->kind == NORM_BERT) {
             describe_bert(n, b);
         } else if (n->kind == NORM_STRIP) {
-            buf_addf(b, "white space cut off %s",
+            buf_addf(b, "strip white space %s",
                      n->left && n->right ? "at both ends"
                      : n->left           ? "at the start"
                      : n->right          ? "at the end"

@@ -88,17 +88,17 @@ int learn_out_check(const struct learn_out *o, enum learn_files files, bool all_
 {
     if (o->bert && (files == LEARN_VOCAB_MERGES || files == LEARN_TIKTOKEN))
         return err_set(e, ERR_USAGE,
-                       "--output-type %s cannot say what a WordPiece model is: it has "
-                       "tokenizer.json and vocab.txt",
+                       "--output-type %s cannot express a WordPiece model: use "
+                       "tokenizer.json or vocab.txt",
                        files == LEARN_TIKTOKEN ? "tiktoken" : "vocab+merges");
     if (o->family && files == LEARN_VOCAB_TXT)
         return err_set(e, ERR_USAGE,
-                       "--output-type vocab.txt cannot say what a byte-level model is: it has "
-                       "tokenizer.json, vocab+merges and tiktoken");
+                       "--output-type vocab.txt cannot express a byte-level model: use "
+                       "tokenizer.json, vocab+merges or tiktoken");
     if (files == LEARN_TIKTOKEN && (o->family->digits || o->prefix || o->suffix || !all_bytes))
         return err_set(e, ERR_USAGE,
-                       "--output-type tiktoken cannot say what --digits, "
-                       "--continuing_subword_prefix, --end_of_word_suffix and --limit_alphabet do");
+                       "--output-type tiktoken cannot express --digits, "
+                       "--continuing_subword_prefix, --end_of_word_suffix and --limit_alphabet");
     return 0;
 }
 

@@ -140,7 +140,7 @@ static int pre_step(struct run *r, size_t i, struct aligned *a, struct err *e)
         else
             follow_level(s, letters, a, piece, n, &to);
         BUG_ON(to.text.len != w->text.len || memcmp(to.text.data, w->text.data, to.text.len) != 0,
-               "pre-tokenizer %d gives another text of %zu bytes", (int)s->kind, to.text.len);
+               "pre-tokenizer %d gives a different text of %zu bytes", (int)s->kind, to.text.len);
     }
     free(piece);
     aligned_finish(a);
@@ -222,7 +222,7 @@ static int encode_whole(struct run *r, const char *text, size_t n, struct err *e
 {
     struct aligned a = {0};
     if (n > TEXT_MAX / 3) /* each byte may become U+FFFD */
-        return err_set(e, ERR_RESOURCE, "a text of %zu bytes, too long for its places", n);
+        return err_set(e, ERR_RESOURCE, "a text of %zu bytes is too long for offsets", n);
     if (r->p->random)
         r->w->draws.n = 0; /* the key was set when the text was encoded before */
     aligned_set(&a, text, n, r->p->spec.own_bytes);

@@ -484,7 +484,7 @@ static int64_t pipe_find(const void *state, const char *text)
 
 static int refuse_nbest(const struct tok_options *o, struct err *e)
 {
-    err_set(e, ERR_USAGE, "%s: a tokenizer.json has no n best segmentations to sample from",
+    err_set(e, ERR_USAGE, "%s: a tokenizer.json cannot sample from its n best segmentations",
             o->path);
     return err_hint(e, "--nbest_size -1 samples from all");
 }
@@ -514,7 +514,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
     }
     if (o->dropout > 0 && p->spec.model != MODEL_BPE) {
         pipe_destroy(p);
-        return err_set(e, ERR_USAGE, "%s has no merges that could be dropped", o->path);
+        return err_set(e, ERR_USAGE, "%s has no merges to drop", o->path);
     }
     info->vocab_size = p->size;
     info->unk = p->unk;

@@ -15,7 +15,7 @@ int precompiled_read(const char *where, struct arena *arena, const char *base64,
     uint8_t *p = arena_take(arena, n / 4 * 3 + 1, 1);
     ptrdiff_t size = base64_get(base64, n, true, p);
     if (size < 0)
-        return err_set(e, ERR_DATA, "%s.precompiled_charsmap is no base64", where);
+        return err_set(e, ERR_DATA, "%s.precompiled_charsmap is not base64", where);
     *ret = (const char *)p;
     *ret_n = (size_t)size;
     return sp_check_charsmap(where, 0, p, *ret_n, e);

@@ -435,7 +435,8 @@ int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text
         if (code)
             return code;
         if (w->text.len > TEXT_MAX)
-            return err_set(e, ERR_RESOURCE, "a text of %zu bytes once it is cut up, more than 2^31",
+            return err_set(e, ERR_RESOURCE,
+                           "a text of %zu bytes once it is pre-tokenized, more than 2^31",
                            w->text.len);
     }
     return 0;

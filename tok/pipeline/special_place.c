@@ -98,6 +98,6 @@ int pipe_refuse_special(const struct pipe *p, struct pipe_work *w, const char *t
     size_t at = 0;
     const struct added_token *t = find_special(p, w, text, n, &at);
     if (!t)
-        return err_set(e, ERR_DATA, "the text holds the string of a special token");
+        return err_set(e, ERR_DATA, "the text contains the string of a special token");
     return special_refuse(pipe_piece(p, t->id).p, utf8_before_mending(raw, nraw, at), e);
 }

@@ -82,7 +82,7 @@ static int compile(const char *where, enum regex_dialect dialect, struct regex *
     }
     unsigned char text[160] = "";
     pcre2_get_error_message(why, text, sizeof(text));
-    return err_set(e, ERR_DATA, "%s: the pattern \"%.200s\" is none: %s", where, r->text, text);
+    return err_set(e, ERR_DATA, "%s: the pattern \"%.200s\" is invalid: %s", where, r->text, text);
 }
 
 struct regex_work {
@@ -135,7 +135,7 @@ static int regex_find(const struct regex *r, struct regex_work *w, const char *t
         return err_set(
             e, ERR_DATA,
             "the pattern \"%.200s\" takes too many steps on %zu bytes of text, from byte "
-            "%zu of them on",
+            "%zu on",
             r->text, n, at->from);
     const PCRE2_SIZE *place = pcre2_get_ovector_pointer(w->data);
     at->start = place[0] < place[1] ? place[0] : place[1]; /* \K may put the end first */
@@ -148,8 +148,8 @@ static int regex_find(const struct regex *r, struct regex_work *w, const char *t
 static int compile(const char *where, enum regex_dialect dialect, struct regex *r, struct err *e)
 {
     (void)dialect;
-    err_set(e, ERR_DATA, "%s: the pattern \"%.200s\" is of no known family", where, r->text);
-    return err_hint(e, "build with libpcre2-dev, and any pattern is read");
+    err_set(e, ERR_DATA, "%s: the pattern \"%.200s\" is not one of the known ones", where, r->text);
+    return err_hint(e, "built with libpcre2-dev, weft runs any pattern");
 }
 
 struct regex_work *regex_work_create(void)
@@ -192,7 +192,7 @@ static int make(const char *where, const char *pattern, size_t n, enum regex_dia
 {
     if (n > PATTERN_MAX || strlen(pattern) != n)
         return err_set(e, ERR_DATA,
-                       "%s: a pattern of %zu bytes, which is too long or has a NUL in "
+                       "%s: a pattern of %zu bytes is too long or contains NUL in "
                        "it",
                        where, n);
     struct regex *r = regex_literal(pattern, n);

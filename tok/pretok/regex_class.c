@@ -10,7 +10,7 @@ enum { NAME_ROOM = 48, CLASSES_MAX = 64, NEST_MAX = 20 };
 
 int pattern_refuse(const struct pattern *s, size_t at, const char *what)
 {
-    return err_set(s->e, ERR_DATA, "%s: byte %zu of the pattern \"%.200s\": %s is not read here",
+    return err_set(s->e, ERR_DATA, "%s: byte %zu of the pattern \"%.200s\": %s is not supported",
                    s->where, at, s->p, what);
 }
 
@@ -155,7 +155,7 @@ static int take_set(struct pattern *s, char c, bool inside, struct charset *to)
     bool negated = c < 'a';
     int code = 0;
     if (++s->classes > CLASSES_MAX)
-        return pattern_refuse(s, s->i - 2, "one class more");
+        return pattern_refuse(s, s->i - 2, "another class");
     switch (c | 32) {
     case 's':
         for (uint32_t x = 0; x < UNI_LIMIT; x++)
@@ -221,7 +221,7 @@ int pattern_edge(struct pattern *s, bool negated)
     struct buf w = {0}, *out = s->out;
     const char *first = negated ? "=" : "!", *second = negated ? "!" : "=";
     if (++s->classes > CLASSES_MAX)
-        return pattern_refuse(s, s->i - 2, "one class more");
+        return pattern_refuse(s, s->i - 2, "another class");
     regex_class_add_words(s, false, &set);
     charset_put(&set, &w);
     buf_addf(out, "(?:(?<=[%.*s])(?%s[%.*s])", (int)w.len, w.data, first, (int)w.len, w.data);
@@ -271,9 +271,9 @@ static int regex_class_take_number(struct pattern *s, size_t at, char c, uint32_
     if (!digits && c == 'x')
         return pattern_refuse(s, at, "\\x without a digit");
     if (!braces && c != 'u' && *ret > 0x7f)
-        return pattern_refuse(s, at, "a byte that is a part of a character");
+        return pattern_refuse(s, at, "a byte that is part of a character");
     if (*ret >= UNI_LIMIT || (*ret >= 0xd800 && *ret <= 0xdfff))
-        return pattern_refuse(s, at, "a number that is no character");
+        return pattern_refuse(s, at, "a number that is not a character");
     return 0;
 }
 
@@ -370,7 +370,7 @@ static int take_nested(struct pattern *s, unsigned depth, struct members *m)
     bool is = false, negated = false;
     int code = looks_at(s, ":") ? take_posix(s, &m->now, &is) : 0;
     if (!code && !is)
-        code = depth == NEST_MAX ? pattern_refuse(s, s->i - 1, "a class this deep")
+        code = depth == NEST_MAX ? pattern_refuse(s, s->i - 1, "classes nested this deep")
                                  : take_class(s, depth + 1, &set, &negated);
     if (!code && negated)
         charset_invert(&set);
@@ -394,14 +394,14 @@ static int take_member(struct pattern *s, struct members *m)
         if (pattern_is_set(s)) {
             struct charset set = {0};
             if (range)
-                return pattern_refuse(s, at, "a range to a class");
+                return pattern_refuse(s, at, "a range that ends in a class");
             char letter = s->p[s->i++];
             code = take_set(s, letter, true, &set);
             charset_join(&m->now, &set);
             charset_finish(&set);
             m->from = -1;
             if (!code && looks_at(s, "-") && s->i + 1 < s->n && s->p[s->i + 1] != ']')
-                code = pattern_refuse(s, at, "a range from a class");
+                code = pattern_refuse(s, at, "a range that begins with a class");
             return code;
         }
         if (looks_at(s, "b"))
@@ -410,7 +410,7 @@ static int take_member(struct pattern *s, struct members *m)
             code = pattern_code(s, &c);
     } else {
         if (range && looks_at(s, "["))
-            return pattern_refuse(s, at, "a range to a class");
+            return pattern_refuse(s, at, "a range that ends in a class");
         c = utf8_at(s->p + s->i, &k);
         s->i += k;
     }
@@ -460,7 +460,7 @@ int pattern_class(struct pattern *s)
     struct charset set = {0};
     bool negated = false;
     if (++s->classes > CLASSES_MAX)
-        return pattern_refuse(s, s->i - 1, "one class more");
+        return pattern_refuse(s, s->i - 1, "another class");
     int code = take_class(s, 0, &set, &negated);
     if (!code)
         put_set(s->out, &set, negated);

@@ -66,7 +66,8 @@ static int spell_escape(struct pattern *s)
     if (pattern_is_set(s))
         return s->i++, pattern_set(s, c);
     if (c && strchr("XyY", c))
-        return pattern_refuse(s, at, "\\X, \\y or \\Y, which cut texts as another Unicode does,");
+        return pattern_refuse(s, at,
+                              "\\X, \\y or \\Y, which depend on the version of Unicode,");
     if (c && strchr("bBkgRNOAzZGK", c))
         s->i++;
     switch (c) {
@@ -137,7 +138,7 @@ static int spell_open(struct spell *s)
     struct pattern *in = &s->in;
     size_t at = in->i - 1;
     if (s->depth == DEPTH_MAX)
-        return pattern_refuse(in, at, "a group this deep");
+        return pattern_refuse(in, at, "groups nested this deep");
     if (next_is(in, '*'))
         return pattern_refuse(in, at, "this kind of group");
     if (in->i + 1 < in->n && in->p[in->i] == '?' && in->p[in->i + 1] == '#') {
@@ -293,7 +294,8 @@ static int spell_one(struct spell *s)
     if (c == '#' && s->extended)
         return pattern_refuse(in, in->i - 1, "a comment");
     if (in->folds && is_ligature(in, k))
-        return pattern_refuse(in, in->i - k, "what is also one character when case is ignored");
+        return pattern_refuse(in, in->i - k,
+                              "letters that match one character when case is ignored");
     if (c == '{')
         buf_addc(in->out, '\\'); /* not a repetition: the character */
     buf_add(in->out, in->p + in->i - k, k);

@@ -134,7 +134,7 @@ static int bad_record(const struct docs *d, struct err *e)
     docs_place(d, &name, &line);
     err_wrap(e, "%s, %s %llu", name, docs_unit(d), (unsigned long long)line);
     if (d->format == DOCS_AUTO && !d->rows.file)
-        err_hint(e, "if the file holds plain text, say --input-format text");
+        err_hint(e, "if the file is plain text, use --input-format text");
     return ERR_DATA;
 }
 

@@ -181,7 +181,7 @@ static int open_table(struct docs *d, const char *path, struct err *e)
     const char *dir = getenv("TMPDIR");
     if (strcmp(path, "-") == 0) {
         d->refused = true;
-        err_set(e, ERR_USAGE, "standard input: is a Parquet file, which is read from its end");
+        err_set(e, ERR_USAGE, "standard input is a Parquet file, which must be read from its end");
         return err_hint(e, "name the file instead of piping it in");
     }
     d->now = DOCS_PARQUET;

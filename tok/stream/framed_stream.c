@@ -80,8 +80,8 @@ void docstream_put_end(struct buf *out, uint64_t docs, uint64_t ids)
 
 static int stream_bad(const struct docstream *d, struct err *e, const char *what)
 {
-    return err_set(e, ERR_DATA, "%s: no sound stream of documents: at byte %llu %s",
-                   zin_name(d->in), (unsigned long long)d->offset, what);
+    return err_set(e, ERR_DATA, "%s: damaged stream of documents: at byte %llu %s", zin_name(d->in),
+                   (unsigned long long)d->offset, what);
 }
 
 /* Exactly n bytes. */

@@ -72,7 +72,7 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
         return code;
     enum tok_type type = (enum tok_type)f->type;
     if (is_fileless(f) && path)
-        return err_set(e, ERR_USAGE, "%s reads no file, but %s was named", tok_type_name(type),
+        return err_set(e, ERR_USAGE, "%s reads no file, but %s was given", tok_type_name(type),
                        path);
     if (f->vocab_size && !format_type_has(type, "vocab-size"))
         return refuse_vocab_size(e);
@@ -116,7 +116,7 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
 
 const char *tok_flags_fact(struct tokenizer *const *t, size_t n, const char *fact, struct buf *why)
 {
-    BUG_ON(!format_knows(fact), "no fact of a tokenizer is called %s", fact);
+    BUG_ON(!format_knows(fact), "unknown fact of a tokenizer: %s", fact);
     buf_reset(why);
     for (size_t k = 0; k < n; k++) {
         if (format_type_has(tok_info(t[k])->type, fact))

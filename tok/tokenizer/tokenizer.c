@@ -105,12 +105,12 @@ int tok_open(const struct tok_options *o, struct tokenizer **ret, struct err *e)
     if (code) {
         t->engine = (struct tok_engine){0};
     } else if (o->dropout > 0 && !t->engine.drops) {
-        code = err_set(e, ERR_USAGE, "dropout is of byte pairs, not of a %s",
+        code = err_set(e, ERR_USAGE, "dropout needs BPE merges, which a %s does not have",
                        tok_type_name(t->info.type));
     } else if (o->sample && !t->engine.samples) {
-        code =
-            err_set(e, ERR_USAGE, "%s: a text has one segmentation only, there is none to sample",
-                    o->path ? o->path : tok_type_name(o->type));
+        code = err_set(e, ERR_USAGE,
+                       "%s: cannot sample: this tokenizer has only one segmentation for each text",
+                       o->path ? o->path : tok_type_name(o->type));
     }
     if (code) {
         tok_close(t);
@@ -197,7 +197,7 @@ int tok_check_part(const struct tokenizer *t, struct strict *s, const char *text
 {
     if (!t->strict || strict_add(s, text, n, last))
         return 0;
-    return err_set(e, ERR_DATA, "byte %llu of the text begins no UTF-8 (--strict)",
+    return err_set(e, ERR_DATA, "invalid UTF-8 at byte %llu of the text (--strict)",
                    (unsigned long long)s->begun);
 }
 
@@ -208,8 +208,7 @@ static int encode_bare(const struct tokenizer *t, struct tok_work *w, const char
     size_t before = ids->n;
     int code = n ? t->engine.encode(t->engine.state, w->scratch, text, n, ids, &w->tally, e) : 0;
     if (!code && ids->n - before > INT32_MAX)
-        code =
-            err_set(e, ERR_DATA, "a document gives %zu ids, more than 2^31 - 1", ids->n - before);
+        code = err_set(e, ERR_DATA, "a document has %zu ids, more than 2^31 - 1", ids->n - before);
     if (code)
         ids->n = before;
     return code;
@@ -263,10 +262,11 @@ int tok_encode_nbest(const struct tokenizer *t, struct tok_work *w, const char *
     ret->n = ret->ids.n = 0;
     if (!t->engine.nbest)
         return err_set(e, ERR_USAGE,
-                       "n-best segmentations are of SentencePiece's unigram models, not of this %s",
+                       "n-best segmentations need a SentencePiece unigram model, not a %s",
                        t->info.type_name);
     if (!most || most > TOK_NBEST)
-        return err_set(e, ERR_USAGE, "%zu best segmentations, not 1 to %d", most, TOK_NBEST);
+        return err_set(e, ERR_USAGE, "%zu best segmentations, but 1 to %d are allowed", most,
+                       TOK_NBEST);
     int code = tok_check_part(t, &s, text, n, true, e);
     if (!code)
         code = t->engine.nbest(t->engine.state, w->scratch, text, n, most, ret, &w->tally, e);
@@ -282,10 +282,10 @@ int tok_limit_ids(const struct tokenizer *t, struct tok_limit *l, bool last, str
 {
     size_t nbefore = t->engine.nbefore, nafter = t->engine.nafter;
     if (l->most < nbefore + nafter)
-        return err_set(e, ERR_USAGE, "at most %zu ids for a text, but its template alone has %zu",
-                       l->most, nbefore + nafter);
+        return err_set(e, ERR_USAGE, "a limit of %zu ids, but the template alone has %zu", l->most,
+                       nbefore + nafter);
     if (l->left && (l->begun || !last))
-        return err_set(e, ERR_USAGE, "a text that comes in parts cannot lose its first ids");
+        return err_set(e, ERR_USAGE, "a text in parts cannot be truncated on the left");
     size_t body = ids->n - (last ? nafter : 0), room = l->most - nafter - l->seen;
     size_t from = l->left ? nbefore : room, gone = body > room ? body - room : 0;
     if (gone)

@@ -17,12 +17,12 @@ int tok_window_check(const struct tokenizer *t, const struct tok_window *w, stru
         return 0;
     if (w->most <= own)
         return err_set(e, ERR_USAGE,
-                       "at most %zu ids for a text leave no room for its own beside the %zu of its "
+                       "a limit of %zu ids leaves no room besides the %zu of the "
                        "template",
                        w->most, own);
     if (w->stride >= w->most - own)
         return err_set(e, ERR_USAGE,
-                       "a stride of %zu ids, but there are %zu in a part: it must be smaller",
+                       "a stride of %zu ids is too large: a window has %zu besides the template",
                        w->stride, w->most - own);
     return 0;
 }

@@ -43,7 +43,7 @@ static void gpt2(void)
     tok_close(t);
     o.type = TOK_AUTO;
     o.path = put("vocab.json", "{\"<unk>\":0,\"a\":1,\"ab\":2}");
-    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "not spelt as GPT-2's");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "not spelled as GPT-2's");
     o.type = TOK_WHITESPACE;
     T_OK(tok_open(&o, &t, &e), &e);
     T_STR(tok_info(t)->type_name, "WhitespaceTokenizer");
@@ -201,7 +201,7 @@ static void tiktoken_in_json(void)
     o.nspecial = 4;
     o.specials = TOK_SPECIALS_PARSE;
     o.pattern = "v1";
-    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "'@' is a token of text, too");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "'@' is also a token of text");
     o.nspecial = 3;
     T_OK(tok_open(&o, &t, &e), &e);
     T_EQ(tok_info(t)->eod, 1);
@@ -216,14 +216,14 @@ static void tiktoken_in_json(void)
     o.vocab_size = 10;
     T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "10 (--tiktoken-num-special-tokens)");
     o.pattern = NULL;
-    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "what a text is cut by");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "pre-tokenizer pattern");
     o = (struct tok_options){.path = o.path, .pattern = "v2", .vocab_size = 267, .num_special = 10};
     ranks_in_json(&b, 256, RANK(255, "YWI="));
     put("t.json", b.data);
-    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "entry 256 is no object of rank 256");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "entry 256 is not an object with rank 256");
     ranks_in_json(&b, 256, RANK(256, "YWI"));
     put("t.json", b.data);
-    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "no base64");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "are not base64");
     ranks_in_json(&b, 255, RANK(255, "YWI=") RANK(256, "YWJj"));
     put("t.json", b.data);
     T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "rank 255 is not the byte 0xff");
@@ -273,7 +273,7 @@ static void tekken(void)
     gives(t, "bc<s><SPECIAL_3>", "280 2 3");
     tok_close(t);
     T_ERR(open_tekken(TEKKEN("\"version\":\"v13\",\"default_vocab_size\":281,", ""), &b, &t, &e),
-          &e, ERR_DATA, "no special_tokens, which version v13 has to list");
+          &e, ERR_DATA, "lacks special_tokens, which version v13 must have");
     T_ERR(open_tekken(TEKKEN("\"version\":\"v3\",\"default_vocab_size\":282,", ""), &b, &t, &e), &e,
           ERR_DATA, "a list of 259 tokens, but a vocabulary of 282");
     T_ERR(open_tekken(TEKKEN("\"version\":\"v3\",\"default_vocab_size\":22,", ""), &b, &t, &e), &e,
@@ -283,10 +283,10 @@ static void tekken(void)
     T_ERR(open_tekken(TEKKEN("\"version\":\"v11\",\"default_vocab_size\":280,",
                              "\"special_tokens\":[{\"rank\":1,\"token_str\":\"<unk>\"}],"),
                       &b, &t, &e),
-          &e, ERR_DATA, "entry 0 is no token_str of rank 0");
-    T_ERR(open_tekken("{\"config\":3,\"vocab\":", &b, &t, &e), &e, ERR_DATA, "no object");
+          &e, ERR_DATA, "entry 0 is not a token_str of rank 0");
+    T_ERR(open_tekken("{\"config\":3,\"vocab\":", &b, &t, &e), &e, ERR_DATA, "lacks the object");
     struct tok_options o = {.path = t_path("tekken.json"), .pattern = "v2"};
-    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "says itself");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "itself includes");
     buf_finish(&b);
 }
 
@@ -302,7 +302,7 @@ static void bert(void)
     gives(t, "A,ab \u00c9 abc", "3 5 3 4 6 1");
     tok_close(t);
     o.type = TOK_BERT_CASE;
-    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "no [SEP], which BertWordPieceCase needs");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "lacks [SEP], which BertWordPieceCase needs");
     o.path = put("vocab.txt", "[PAD]\n[UNK]\r\n[CLS]\na\n##b \n,\ne\n[SEP]\n[MASK]\n");
     T_OK(tok_open(&o, &t, &e), &e);
     gives(t, "A,ab", "1 5 3 4");

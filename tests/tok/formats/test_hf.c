@@ -140,7 +140,7 @@ static void processors_in_a_row(void)
     T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "a template of one text");
     m.post = SEQUENCE(TEMPLATE(SPECIAL("X") "," TEXT("A") "," SPECIAL("X"), ""),
                       TEMPLATE(TEXT("A"), TEXT("A")));
-    T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "behind one of 3 parts");
+    T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "after one of 3 parts");
 }
 
 /* It is missed where no token of several characters has a better way. */
@@ -263,9 +263,9 @@ static void bad_files_are_refused(void)
     refused(BPE("{\"a\":0,\"b\":0}", "[]"), "same id 0");
     refused(BPE("{\"a\":0,\"a\":1}", "[]"), "twice");
     refused(BPE("{\"a\":-1}", "[]"), "id -1, but ids are 0 to 0");
-    refused(BPE("{\"a\":4000000000}", "[]"), "id of 4000000000");
+    refused(BPE("{\"a\":4000000000}", "[]"), "id 4000000000 is out of range");
     refused(BPE("{\"a\":2000000}", "[]"), "far above the number");
-    refused(BPE("{\"a\":\"x\"}", "[]"), "no whole number");
+    refused(BPE("{\"a\":\"x\"}", "[]"), "is not an integer");
     refused(BPE("{\"a\":0}", "[\"a b\"]"), "merge 0 has \"b\"");
     refused(BPE("{\"a\":0}", "[\"a a\"]"), "merge 0 has \"aa\"");
     refused(BPE("{\"a\":0}", "[\"a a a\"]"), "not two pieces");
@@ -275,20 +275,20 @@ static void bad_files_are_refused(void)
     refused(BPE("[]", "[]"), "model.vocab is not an object");
 #undef BPE
 #define PART(part, text, words) refused(&(struct hf_make){.part = text}, words)
-    PART(model, "{\"type\":\"Maze\",\"vocab\":{}}", "a model \"Maze\" is not known");
+    PART(model, "{\"type\":\"Maze\",\"vocab\":{}}", "unknown model \"Maze\"");
     PART(model, "{\"type\":\"BPE\",\"vocab\":{}}", "model.merges is not there");
     PART(model, HF_BPE("\"dropout\":1.5,"), "model.dropout is not a number from 0 to 1");
     PART(model, HF_BPE("\"dropout\":\"x\","), "model.dropout is not a number");
-    PART(norm, "{\"type\":\"Spell\"}", "normalizer: a normalizer \"Spell\" is not known");
+    PART(norm, "{\"type\":\"Spell\"}", "normalizer: unknown normalizer \"Spell\"");
     PART(norm, "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{}]}",
          "normalizer.normalizers[1].type is not a string");
     PART(pre, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"X\"}]}",
-         "pre_tokenizer.pretokenizers[0]: a pre-tokenizer \"X\" is not known");
+         "pre_tokenizer.pretokenizers[0]: unknown pre-tokenizer \"X\"");
     PART(pre, "{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{}}", "pattern");
     PART(pre, "{\"type\":\"Split\",\"behavior\":\"Odd\",\"pattern\":{\"String\":\"a\"}}",
          "behavior is not one of");
     PART(pre, "{\"type\":\"Metaspace\",\"replacement\":\"ab\"}", "one character");
-    PART(dec, "{\"type\":\"Guess\"}", "decoder: a decoder \"Guess\" is not known");
+    PART(dec, "{\"type\":\"Guess\"}", "decoder: unknown decoder \"Guess\"");
     PART(post, "{\"type\":\"Guess\"}", "post_processor: a post-processor \"Guess\"");
     PART(post, "{\"type\":\"TemplateProcessing\",\"single\":[]}", "the text in it once");
     PART(added, "{\"id\":1}", "added_tokens[0].content");
@@ -340,7 +340,7 @@ static void merges_are_dropped(void)
     m.model = "{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0}}";
     t = open_made(&m, TOK_SPECIALS_PARSE);
     tok_close(t);
-    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "no merges that could be dropped");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "no merges to drop");
 }
 
 static void scripts_are_parted(void)
@@ -365,14 +365,14 @@ static void too_many_parts_are_refused(void)
         buf_adds(&b, "1,");
     buf_adds(&b, "1]}");
     T_ERR(hf_open_text(b.data, b.len, TOK_SPECIALS_TEXT, &t, &e), &e, ERR_DATA,
-          "tokenizer.json: normalizer has 1200003 parts");
+          "tokenizer.json: normalizer has 1200003 JSON tokens");
     b.len--;
     b.data[b.len - 1] = ',';
     for (int i = 600000; i < 17000000; i++)
         buf_adds(&b, "1,");
     buf_adds(&b, "1]}");
     T_ERR(hf_open_text(b.data, b.len, TOK_SPECIALS_TEXT, &t, &e), &e, ERR_DATA,
-          "more than any tokenizer has");
+          "more than any tokenizer");
     buf_finish(&b);
 }
 
@@ -440,7 +440,7 @@ static void unigram_at_random(void)
     tok_work_destroy(w);
     tok_close(t);
     o.nbest = 5;
-    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "no n best segmentations to sample from");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "cannot sample from its n best");
 }
 
 /* The letter of a byte that the vocabulary lacks falls back to two bytes. */
@@ -501,7 +501,7 @@ static void files_beside_add_tokens(void)
     put_beside("added_tokens.json", "{\"<v>\":[]}");
     T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "\"<v>\" has no id");
     put_beside("tokenizer_config.json", "{\"added_tokens_decoder\":{\"x\":{\"content\":\"a\"}}}");
-    T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "\"x\" is no id with a token");
+    T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "\"x\" is not an id with a token");
     put_beside("tokenizer_config.json", "{");
     T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "tokenizer_config.json");
     static const char *const name[] = {"tokenizer_config.json", "special_tokens_map.json",

@@ -50,7 +50,7 @@ static void other_words_are_refused(void)
     struct tok_ids ids = {0};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         T_ERR(tok_encode(t, w, bad[i], strlen(bad[i]), &ids, &e), &e, ERR_DATA,
-              "is no id of 0 to 100");
+              "is not an id from 0 to 100");
         T_EQ(ids.n, 0);
     }
     int32_t outside = 101;

@@ -52,7 +52,7 @@ static void bad_rules_are_refused(void)
         "A", "AAA", "AA=A", "A===", "AAB=", "AB==", "AA*=", "====", "AAAAA==="};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         T_ERR(precompiled_read("x.json: n", &arena, bad[i], strlen(bad[i]), &rules, &n, &e), &e,
-              ERR_DATA, "x.json: n.precompiled_charsmap is no base64");
+              ERR_DATA, "x.json: n.precompiled_charsmap is not base64");
     T_ERR(precompiled_read("x.json: n", &arena, "AAAAAAA=", 8, &rules, &n, &e), &e, ERR_DATA,
           "x.json: n");
     T_ERR(precompiled_read("x.json: n", &arena, "", 0, &rules, &n, &e), &e, ERR_DATA,

@@ -188,7 +188,7 @@ static void what_is_not_read(void)
 {
     refused("\\p{Klingon}", "byte 0 of the pattern");
     refused("[[:klingon:]]", "a POSIX class of this name");
-    refused("[a-\\d]", "a range to a class");
+    refused("[a-\\d]", "a range that ends in a class");
     refused("[b-a]", "a range that ends before it begins");
     refused("[a", "a class without an end");
     refused("[a&&[b]", "a class without an end");
@@ -197,9 +197,9 @@ static void what_is_not_read(void)
     refused("(*FAIL)", "this kind of group");
     refused("(?W)a", "this kind of group");
     refused("a)", "a parenthesis that closes nothing");
-    refused("\\X", "another Unicode");
-    refused("\\xe9", "a part of a character");
-    refused("\\ud800", "a number that is no character");
+    refused("\\X", "the version of Unicode");
+    refused("\\xe9", "part of a character");
+    refused("\\ud800", "a number that is not a character");
     refused("(?i:st)", "when case is ignored");
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tok/sp/unigram_sample.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -151,7 +151,8 @@ static void files_are_recognised_by_content(void)
     T_EQ(tok_info(t)->type, TOK_GPT_SENTENCEPIECE);
     T_STR(tok_info(t)->type_name, "GPTSentencePieceTokenizer");
     tok_close(t);
-    T_ERR(open_bytes(b.data, b.len, TOK_WHITESPACE, &t, &e), &e, ERR_USAGE, "no JSON object");
+    T_ERR(open_bytes(b.data, b.len, TOK_WHITESPACE, &t, &e), &e, ERR_USAGE,
+          "something other than JSON");
     T_OK(open_bytes(json + 3, sizeof(json) - 4, TOK_AUTO, &t, &e), &e);
     T_EQ(tok_info(t)->type, TOK_WHITESPACE);
     tok_close(t);

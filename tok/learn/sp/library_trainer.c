@@ -94,7 +94,7 @@ static int join_symbols(struct arena *a, const char **value, const char *path, s
         size_t n = strcspn(p, "\n");
         if (!n || (size_t)(end - p) < n)
             code =
-                err_set(e, ERR_USAGE, "%s: an empty line, but a symbol on each was expected", path);
+                err_set(e, ERR_USAGE, "%s: has an empty line; each line must have a symbol", path);
         add_quoted(&all, p, n);
         p += n + 1;
     }
@@ -124,8 +124,8 @@ int sp_train_check(const struct sp_train_options *o, struct err *e)
 {
     if (o->input_sentence_size > 0 && o->input_sentence_size <= 100)
         return err_set(e, ERR_USAGE,
-                       "--input_sentence_size is %lld, but more than 100 (or 0 for "
-                       "all) was expected",
+                       "--input_sentence_size must be 0 (all) or more than 100, not "
+                       "%lld",
                        (long long)o->input_sentence_size);
     enum sp_kind kind = (enum sp_kind)(o->model_type + 1);
     if (o->use_all_vocab && (kind == SP_UNIGRAM || kind == SP_BPE))
@@ -353,7 +353,7 @@ static int reword(const struct sp_train_options *o, const char *said, struct err
                        "--control_symbols");
     if (strstr(said, "insert_id") || strstr(said, "insert_meta_symbol"))
         return err_set(e, ERR_USAGE,
-                       "a special piece or symbol is named twice, has an id that is "
+                       "a special piece or symbol occurs twice, has an id that is "
                        "not below --vocab_size, or equals --unk_piece");
     if (strstr(said, "sentences_.empty()") || strstr(said, "required_chars_.empty()") ||
         strstr(said, "nothing is left"))
@@ -374,14 +374,14 @@ static int trainer_judge(const struct sp_train_options *o, struct child *c, int 
         if (killed || strstr(c->last, "bad_alloc") || strstr(c->last, "out of memory")) {
             err_set(e, ERR_RESOURCE,
                     killed ? "SentencePiece's trainer was killed, most likely "
-                             "for want of memory"
+                             "for lack of memory"
                            : "SentencePiece's trainer ran out of memory");
             return err_hint(e, "--input_sentence_size N learns from a sample of the lines");
         }
         if (WIFSIGNALED(status))
             return err_set(e, ERR_FAIL,
-                           "SentencePiece's trainer died by signal %d; its last "
-                           "words: %s",
+                           "SentencePiece's trainer was killed by signal %d; its last "
+                           "message: %s",
                            WTERMSIG(status), c->last);
         return reword(o, c->last, e);
     }
@@ -395,7 +395,7 @@ static int trainer_judge(const struct sp_train_options *o, struct child *c, int 
         return v.code;
     }
     buf_add(ret, c->answer.data + sizeof(v), c->answer.len - sizeof(v));
-    return ret->len ? 0 : err_set(e, ERR_FAIL, "SentencePiece's trainer gave no model");
+    return ret->len ? 0 : err_set(e, ERR_FAIL, "SentencePiece's trainer returned no model");
 }
 
 int sp_train(const struct sp_train_options *o, const struct sp_train_input *in, struct buf *ret,

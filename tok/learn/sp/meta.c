@@ -48,7 +48,7 @@ static int add_meta_file(struct arena *a, struct learn_texts *l, const char *pat
         size_t n = strcspn(p, "\n");
         if (!n || (size_t)(end - p) < n)
             code =
-                err_set(e, ERR_USAGE, "%s: an empty line, but a symbol on each was expected", path);
+                err_set(e, ERR_USAGE, "%s: has an empty line; each line must have a symbol", path);
         else
             meta_add_text(l, arena_strndup(a, p, n));
         p += n + 1;
@@ -74,7 +74,7 @@ static int read_chars(struct learn_meta *m, const struct sp_train_options *o, st
     }
     size_t n = strlen(m->required_chars);
     if (utf8_good(m->required_chars, n) < n)
-        return err_set(e, ERR_USAGE, "the characters of --required_chars are no UTF-8");
+        return err_set(e, ERR_USAGE, "--required_chars is not UTF-8");
     return 0;
 }
 
@@ -97,7 +97,7 @@ static int read_lists(struct learn_meta *m, const struct sp_train_options *o, st
 static int meta_misfit(const char *text, struct err *e)
 {
     return err_set(e, ERR_USAGE,
-                   "the piece %s: a special piece or symbol is named twice, has an id that is not "
+                   "the piece %s: a special piece or symbol occurs twice, has an id that is not "
                    "below --vocab_size, or equals --unk_piece",
                    text);
 }

@@ -51,7 +51,7 @@ static int out_put_piece(struct writing *w, const char *text, size_t n, float sc
                          enum sp_piece_type type, struct err *e)
 {
     if (!string_map_add(&w->seen, text, n, 0))
-        return err_set(e, ERR_USAGE, "the piece %.*s is there twice", (int)n, text);
+        return err_set(e, ERR_USAGE, "the piece %.*s occurs twice", (int)n, text);
     buf_reset(&w->part);
     protow_bytes(&w->part, 1, text, n);
     protow_float(&w->part, 2, score);
@@ -73,7 +73,7 @@ static int put_pieces(struct writing *w, const struct learn_scores *s, int64_t s
         if (p && p->id == id) {
             if (w->n != (size_t)id)
                 return err_set(e, ERR_USAGE,
-                               "the piece %s is to have id %lld, but there are only %zu pieces for "
+                               "the piece %s has id %lld, but there are only %zu pieces for "
                                "the ids below",
                                p->text, (long long)id, w->n);
             code = out_put_piece(w, p->text, p->length, 0, p->type, e);

@@ -381,8 +381,7 @@ static int take_count(const char *text, size_t *n, uint64_t *ret, uint64_t numbe
     for (; p < end && *p >= '0' && *p <= '9'; p++)
         v = v * 10 + (uint64_t)(*p - '0');
     if (!tab || p < end || digits > 18 || v < 1)
-        return err_set(e, ERR_DATA,
-                       "sentence %llu: text, a tab and a count of at least 1 were expected",
+        return err_set(e, ERR_DATA, "sentence %llu: expected text, a tab and a count of at least 1",
                        (unsigned long long)number);
     *ret = v;
     *n = (size_t)(tab - text);

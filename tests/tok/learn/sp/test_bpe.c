@@ -132,11 +132,11 @@ static void what_does_not_fit(void)
     g.o.hard_vocab_limit = true;
     T_ERR(learn(&g, &model, &e), &e, ERR_USAGE, "the input yields only 32 pieces");
     g.o.unk_id = 55;
-    T_ERR(learn(&g, &model, &e), &e, ERR_USAGE, "the piece <unk> is to have id 55");
+    T_ERR(learn(&g, &model, &e), &e, ERR_USAGE, "the piece <unk> has id 55");
     g = bpe(60);
     g.o.required_chars = "q";
     g.o.user_defined_symbols = "q";
-    T_ERR(learn(&g, &model, &e), &e, ERR_USAGE, "the piece q is there twice");
+    T_ERR(learn(&g, &model, &e), &e, ERR_USAGE, "the piece q occurs twice");
     buf_finish(&model);
 }
 

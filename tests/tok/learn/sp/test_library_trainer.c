@@ -151,7 +151,7 @@ static void failures_are_sentences(void)
     fails("--vocab_size 10", good, ERR_USAGE, "must be in the vocabulary");
     fails("", none, ERR_DATA, "no sentence to learn from");
     fails("", spaces, ERR_DATA, "no sentence to learn from");
-    fails("--vocab_size 90 --user_defined_symbols a,a", good, ERR_USAGE, "named twice");
+    fails("--vocab_size 90 --user_defined_symbols a,a", good, ERR_USAGE, "occurs twice");
     fails("--vocab_size 90 --user_defined_symbols a,,b", good, ERR_USAGE, "empty symbol");
     fails("--vocab_size 90 --use_all_vocab", good, ERR_USAGE, "use_all_vocab");
     fails("--input_sentence_size 50", good, ERR_USAGE, "more than 100");
