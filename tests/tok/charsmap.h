@@ -2,7 +2,7 @@
 #ifndef TESTS_TOK_CHARSMAP_H
 #define TESTS_TOK_CHARSMAP_H
 
-/* SentencePiece's rules for normalizing, made by hand: a double array with a block of 256 units for
+/* SentencePiece's normalization rules, made by hand: a double array with a block of 256 units for
  * the children of each node (tok/sp/model.h). */
 
 #include <string.h>
@@ -15,7 +15,7 @@ enum { CHARSMAP_NODES = 64 };
 
 struct charsmap_node {
     short child[256]; /* 0: none */
-    int value;        /* place of what the rule gives, -1: no rule ends here */
+    int value;        /* offset of the replacement, -1: no rule ends here */
 };
 
 static inline int charsmap_node_of(struct charsmap_node *node, int *count, const char *text)

@@ -36,7 +36,7 @@ static const char *const chat_made[] = {"</s>",
                                         "<|eot_id|>",
                                         "<s>"};
 
-/* `framed`: the template puts <s> before each text and </s> behind it. */
+/* `framed`: the template puts <s> before each text and </s> after it. */
 static inline void chat_make(struct tokenizer **ret, bool specials, bool framed,
                              enum tok_specials mode)
 {

@@ -11,7 +11,7 @@
 #include "tests/t.h"
 #include "tok/tokenizer/tokenizer.h"
 
-/* The parts of a file; NULL: null, or [] for added_tokens. */
+/* The components of a file; NULL: null, or [] for added_tokens. */
 struct hf_make {
     const char *added, *norm, *pre, *post, *dec, *model;
 };

@@ -192,7 +192,7 @@ static inline void run_four(struct kernel_input *m, enum simd_level level, struc
     while ((end = split_point4_find_plain(&m->four, m->plain_chars, m->text, at, n, m->place, &k)) >
            at)
         at = end;
-    while (k && m->place[k - 1] + K_BEHIND + 48 > n) /* how far it goes there is its own affair */
+    while (k && m->place[k - 1] + K_BEHIND + 48 > n) /* how far it gets there is unspecified */
         k--;
     buf_add(out, m->place, k * sizeof(*m->place));
 }
@@ -274,7 +274,7 @@ static inline void finish_front(struct kernel_input *m)
 
 static inline void make_unpack(struct kernel_input *m, uint64_t seed)
 {
-    for (size_t i = 0; i < WINDOW; i++) /* words of ids, of which some are missing */
+    for (size_t i = 0; i < WINDOW; i++) /* ids, some of which are missing */
         m->words.hash[i] = (uint64_t)t_rand(seed, i) << 32 | t_rand(seed + 1, i);
     for (size_t i = 0; i < WINDOW; i += 1 + t_rand(seed + 2, i) % 4)
         m->words.hash[i] &= 0xffffffff;
@@ -355,7 +355,7 @@ static inline void run_number(struct kernel_input *m, enum simd_level level, str
     }
 }
 
-/* The texts that an entry leaves are encoded here, as those of plain C are. */
+/* Texts that an entry leaves are encoded here, like those of plain C. */
 static inline void run_paths(struct kernel_input *m, enum simd_level level, struct buf *out)
 {
     struct tok_ids ids = {0};

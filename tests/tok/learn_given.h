@@ -2,7 +2,7 @@
 #ifndef TESTS_TOK_LEARN_GIVEN_H
 #define TESTS_TOK_LEARN_GIVEN_H
 
-/* Lines of text through the front of SentencePiece's trainers. */
+/* Feeds lines of text to the common part of SentencePiece's trainers. */
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_TOK_LEARN_MAKE_H
 #define TESTS_TOK_LEARN_MAKE_H
 
-/* Made-up words with counts, as the front of SentencePiece's trainers would give them. */
+/* Random words with counts, as the common part of SentencePiece's trainers returns them. */
 
 #include <stdlib.h>
 
@@ -17,8 +17,8 @@ static inline struct learn_valid usual_valid(uint32_t longest)
         .split_scripts = true, .split_numbers = true, .split_words = true, .longest = longest};
 }
 
-/* `n` words of up to `most` of the first `kinds` of some characters; few of them alike. Word i is
- * made from number order(i). */
+/* `n` words of up to `most` of the first `kinds` of some characters; few are equal. Word i is made
+ * from number order(i). */
 static inline void make_words(struct learn_sentences *s, uint64_t seed, size_t n, uint32_t most,
                               uint32_t kinds, bool backwards)
 {
@@ -35,7 +35,7 @@ static inline void make_words(struct learn_sentences *s, uint64_t seed, size_t n
         s->start[i + 1] = s->start[i];
         uint32_t back = 0;
         for (uint32_t k = 0; k < length; k++) {
-            uint32_t r = t_rand(seed, w << 20 | at++); /* now and then what stood before */
+            uint32_t r = t_rand(seed, w << 20 | at++); /* now and then an earlier one */
             back = r % 3 && k ? 1 + r / 3 % (k < 4 ? k : 4) : 0;
             uint64_t here = s->start[i + 1];
             s->ch[here] = back ? s->ch[here - back] : chars[r / 3 % kinds];

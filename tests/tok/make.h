@@ -58,7 +58,7 @@ static inline void make_normalizer(struct buf *b, const void *rules, size_t n)
     buf_finish(&in);
 }
 
-/* Rules of one key: 'A' becomes "a". Root at state 256, the state behind 'A' is 512. */
+/* Rules with one key: 'A' becomes "a". The root is state 256, the state after 'A' is 512. */
 enum { RULES_UNITS = 768, RULES_ROOT = 256, RULES_A = 256 ^ 'A', RULES_LEAF = 512 };
 
 static inline uint32_t rules_unit(uint32_t label, bool ends, uint32_t offset)
@@ -80,7 +80,7 @@ static inline void make_rules(struct buf *b)
     buf_add(b, "a", 2);
 }
 
-/* What texts for them are made of: their letters, marks, blanks, bytes that are no UTF-8. */
+/* What texts for them are made of: their letters, marks, blanks, invalid UTF-8. */
 static const char *const make_part[] = {"a",
                                         "b",
                                         "c",
@@ -118,7 +118,8 @@ static const char *const make_part[] = {"a",
                                         "0"};
 enum { MAKE_PARTS = sizeof(make_part) / sizeof(*make_part) };
 
-/* Words that rules of NFKC take together: a character and the mark behind it are one to a model. */
+/* Words in which rules of NFKC combine characters: a character and the mark after it are one to a
+ * model. */
 static inline void make_decomposed(struct buf *b, uint64_t stream, size_t words)
 {
     static const char *const word[] = {"cafe\xcc\x81",
@@ -181,7 +182,7 @@ static inline void make_random(struct buf *b, uint64_t n, int kind)
         if (twice)
             continue;
         strcpy(seen[nseen++], text);
-        /* few different scores, so that ways tie; now and then a large one */
+        /* few different scores, for ties; now and then a large one */
         float score = n & 4 ? -(float)(t_rand(n, i) % 4) : -(float)t_rand(n, i) / 1e9f;
         if (n & 1024)
             score = score * 1e6f + 3e5f;

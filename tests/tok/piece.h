@@ -5,7 +5,7 @@
 #include "tests/t.h"
 #include "tok/tokenizer/tokenizer.h"
 
-/* The piece of an id is a literal, of which bytes may be NUL. */
+/* The piece of an id is a literal, which may contain NUL. */
 #define T_PIECE(t, id, literal)                                                                    \
     do {                                                                                           \
         size_t length_;                                                                            \

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Every entry of the tables of kernels against plain C, on each level that the processor has. */
+/* Every entry of the kernel tables against plain C, on each level that the processor has. */
 static void levels_give_the_same(void)
 {
     static struct kernel_input m;
@@ -29,7 +29,7 @@ static void levels_give_the_same(void)
     buf_finish(&got);
 }
 
-/* An entry above the first is filled where the processor may come to it. */
+/* No row that the processor may use has an empty entry. */
 static void rows_are_whole(void)
 {
     for (enum simd_level level = SIMD_PLAIN; level <= simd_best(); level++) {

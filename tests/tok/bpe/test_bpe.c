@@ -8,11 +8,11 @@
 #include "base/core/mem.h"
 #include "tests/t.h"
 
-/* The definition: the lowest rank, the leftmost of these, until there is none. */
+/* The definition: merge the lowest rank, leftmost first, until no pair is left. */
 struct plain {
     const struct bpe_pair *pair;
     size_t n;
-    uint64_t *log; /* pairs that were seen, left << 32 | right */
+    uint64_t *log; /* pairs that became adjacent, left << 32 | right */
     size_t nlog;
 };
 
@@ -66,7 +66,7 @@ static void hear(void *arg, uint32_t left, uint32_t right, uint32_t id)
 enum { LONGEST = 400, PAIRS = 60 };
 
 /* Random tables: few symbols, so that runs overlap; few ranks, so that there are ties; ids that
- * make pairs of lower rank, or ascend with gaps; pairs that come twice. */
+ * form pairs of lower rank, or ascend with gaps; duplicate pairs. */
 static size_t random_pairs(struct bpe_pair *pair, uint64_t n)
 {
     uint32_t letters = 1 + t_rand(n, 0) % 6, ranks = 1 + t_rand(n, 1) % (n & 1 ? 4 : 100);
@@ -103,7 +103,7 @@ static void check(const struct bpe *m, struct bpe_work *w, struct plain *p, cons
     T_MEM(heard, log, ear.nlog * sizeof(*log));
 }
 
-/* Random words side by side, as many as there are lanes or fewer. */
+/* Random words side by side, up to the number of lanes. */
 static void check_short(const struct bpe *m, struct plain *p, uint64_t n, uint32_t letters)
 {
     uint32_t sym[BPE_SHORT][BPE_LANES], want[BPE_LANES][BPE_SHORT], left[BPE_LANES] = {0};
@@ -148,7 +148,7 @@ static void as_defined(void)
     bpe_work_finish(&w);
 }
 
-/* Words anywhere in a text, of any length, as many as there are lanes or fewer. */
+/* Words anywhere in a text, of any length, up to the number of lanes. */
 static void bytes_of_words(void)
 {
     enum { TEXT = 1000 };
@@ -172,7 +172,9 @@ static void bytes_of_words(void)
     }
 }
 
-/* So many pairs that some others look like one of them: side by side as one by one. */
+/*
+ * So many pairs that some lookups hit a different pair: side by side and one by one give the same.
+ */
 static void taken_for_another(bool ascending)
 {
     enum { N = 200000, LETTERS = 1500, LENGTH = 40, ROUNDS = 300 };
@@ -207,7 +209,7 @@ static void many_alike(void)
     taken_for_another(false);
 }
 
-/* a a -> b, b b -> c, ...: one letter a million times over; and no merge at all. */
+/* a a -> b, b b -> c, ...: one letter a million times; and no merge at all. */
 static void one_letter(void)
 {
     enum { N = 1 << 20, LEVELS = 12 };
@@ -229,8 +231,7 @@ static void one_letter(void)
     free(sym);
 }
 
-/* Each join makes the pair that is joined next, to the left of many that wait: rounds within
- * rounds. */
+/* Each merge creates the pair that merges next, to the left of many that wait: nested rounds. */
 static void cascades(void)
 {
     struct bpe_work w = {0};
@@ -259,7 +260,7 @@ static void no_pairs(void)
     bpe_work_finish(&w);
 }
 
-/* More ranks than one level of the index of lists has. */
+/* More ranks than one level of the index of lists holds. */
 static void many_ranks(void)
 {
     enum { N = 300000 };

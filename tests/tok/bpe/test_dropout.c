@@ -11,7 +11,7 @@ enum { A, B, C, AB, BC, ABC };
 static const struct bpe_pair pairs[] = {
     {A, B, 0, AB}, {AB, C, 1, ABC}, {B, C, 2, BC}, {A, B, 0, AB}};
 
-/* How often a b c end as these, of `draws`. */
+/* How often a b c ends as these, of `draws`. */
 static void count(const struct bpe_drop *d, size_t draws, size_t seen[4])
 {
     memset(seen, 0, 4 * sizeof(*seen));
@@ -37,7 +37,7 @@ static void near(const size_t seen[4], const double share[4], size_t draws)
     }
 }
 
-/* Every pair is looked at once when it is possible: with 0.3 it is passed over for good. */
+/* Every pair is drawn once when it becomes possible: with 0.3 it is left out for good. */
 static void passed_over_for_good(void)
 {
     struct bpe_drop *d = bpe_drop_create(pairs, 4, 0.3, false);
@@ -47,7 +47,7 @@ static void passed_over_for_good(void)
     bpe_drop_destroy(d);
 }
 
-/* (ab, c) passed over, then (b, c), which is no more, not passed over: (ab, c) comes back. */
+/* (ab, c) is left out, then (b, c), which no longer exists, is drawn: (ab, c) comes back. */
 static void passed_over_for_now(void)
 {
     struct bpe_drop *d = bpe_drop_create(pairs, 4, 0.3, true);

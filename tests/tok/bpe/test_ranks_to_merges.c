@@ -7,9 +7,9 @@
 #include "tests/t.h"
 
 /*
- * Made-up vocabularies of a few letters, in which nearly everything that can happen does: pieces
- * that merging does not reach, that it reaches by way of higher ones, runs of one letter. The slow
- * twin merges by the ranks themselves.
+ * Random vocabularies of a few letters, in which nearly every case occurs: pieces that merging does
+ * not reach, pieces reached through higher ones, runs of one letter. The slow twin merges by the
+ * ranks themselves.
  */
 
 enum { MOST = 120, LONGEST = 12 };
@@ -47,7 +47,7 @@ static void swap(struct made *m, size_t i, size_t j)
 
 enum { GROWN, LETTERS_LAST, SHUFFLED, ANY, WAYS };
 
-/* Pieces out of two others; these, with the letters behind them, or in any order; any strings. */
+/* Pieces made of two others; these, with the letters after them, or in any order; any strings. */
 static void make(struct made *m, uint64_t r, int how)
 {
     uint64_t k = 0;
@@ -73,7 +73,7 @@ static void make(struct made *m, uint64_t r, int how)
         swap(m, i, t_rand(r, k++) % (i + 1));
 }
 
-/* What merging leaves; ret_two: the last two, before they became one. */
+/* The result of merging; ret_two: the last two symbols, before they became one. */
 static size_t merge(const struct made *m, const char *text, size_t n, int *id, int ret_two[2])
 {
     size_t at[64], count = n;
@@ -125,7 +125,8 @@ static void open_spec(struct ranks *s, const struct made *m)
     T_OK(vocab_index(&s->vocab, &e), &e);
 }
 
-/* For each piece the last two, and no others; or all splits, where pieces come from above. */
+/* For each piece its last two symbols, and no others; or all splits, if pieces depend on higher
+ * ones. */
 static bool pairs_are_those_made(uint64_t r, int how)
 {
     struct made m;
@@ -179,7 +180,7 @@ static void list_splits(struct ranks *s, uint64_t r)
         s->merges.pair[i].rank = (uint32_t)i;
 }
 
-/* What is left of a list merges any text as the whole list does. */
+/* The reduced list merges any text as the whole list does. */
 static bool lists_merge_alike(uint64_t r, int how)
 {
     struct made m;
@@ -233,7 +234,7 @@ static void made_up_vocabularies(void)
     T_CHECK(told[GROWN] > ROUNDS / 4 && told[LETTERS_LAST] > ROUNDS / 4);
 }
 
-/* Pieces of 1 to 2100 times the same letter have over two million splits. */
+/* Pieces of 1 to 2100 equal letters have over two million splits. */
 static void too_many_splits(void)
 {
     static char text[2100];

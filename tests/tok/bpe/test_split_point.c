@@ -11,7 +11,7 @@
 #include "tok/bpe/bpe.h"
 #include "tok/text/string_map.h"
 
-/* Tokens of bytes, by rank, as tiktoken has them: any two whose join is a token merge. */
+/* Tokens of bytes, by rank, like tiktoken's: any two whose concatenation is a token merge. */
 struct vocabulary {
     struct string_map known;
     const char **token;
@@ -84,7 +84,7 @@ static size_t merge(struct vocabulary *v, const char *p, size_t n, uint32_t *sym
     return bpe_merge(v->bpe, &v->work, sym, n);
 }
 
-/* The whole, and in parts; returns the parts. */
+/* The whole, and in segments; returns their number. */
 static size_t same(struct vocabulary *v, const char *p, size_t n)
 {
     uint32_t *want = mem_new(n + 1, 4), *got = mem_new(n + 1, 4), *start = mem_new(n + 1, 4);
@@ -92,7 +92,7 @@ static size_t same(struct vocabulary *v, const char *p, size_t n)
     size_t nwant = merge(v, p, n, want), ngot = 0;
     size_t parts = cut_segments(&v->cut, p, whole, 1, 0, start);
     T_EQ(start[parts], n);
-    for (size_t at = 1, i = 1; at < n; at++) { /* one by one, the places are the same */
+    for (size_t at = 1, i = 1; at < n; at++) { /* tested one by one, the positions are the same */
         T_EQ(cut_between(&v->cut, p, at, n), i < parts && start[i] == at);
         i += i < parts && start[i] == at;
     }
@@ -106,8 +106,8 @@ static size_t same(struct vocabulary *v, const char *p, size_t n)
     return parts;
 }
 
-/* Bytes that make ASCII, whole characters of all lengths, halves of them, and nonsense, which a
- * text has not, but a vocabulary. */
+/* ASCII, whole characters of all lengths, parts of them, and invalid bytes, which occur in
+ * vocabularies but not in texts. */
 static const unsigned char byte[] = {'a',  'b',  ' ',  0xc3, 0xa9, 0xe3, 0x81, 0x82,
                                      0xf0, 0x9f, 0x98, 0x80, 0xff, 0xbf, 0xef, 0xbd};
 
@@ -117,7 +117,7 @@ static void fill(char *p, size_t n, uint64_t stream)
     for (size_t i = 0; i < n; i++) {
         uint32_t r = t_rand(stream, i);
         p[i] = (char)byte[r % few];
-        if (r / 100 % 3 == 0) { /* what follows is right more often than by chance */
+        if (r / 100 % 3 == 0) { /* what follows is valid more often than by chance */
             static const char *const right[] = {"\xc3\xa9", "\xe3\x81\x82", "\xf0\x9f\x98\x80"};
             const char *s = right[r / 1000 % 3];
             for (; *s && i < n; s++)
@@ -155,10 +155,10 @@ static void random_vocabularies(void)
         }
         vocabulary_finish(&v);
     }
-    T_CHECK(parts * 10 > bytes); /* there are cuts to try */
+    T_CHECK(parts * 10 > bytes); /* there are split points to test */
 }
 
-/* A long piece that is one of the words, or would have one as a part, is left as it is. */
+/* A long pre-token that is one of the words, or would have one as a segment, stays whole. */
 static void cut_around_words(void)
 {
     static const char *const kept[] = {"cd", "xyab", "efghefghefghefghef"};
@@ -167,9 +167,9 @@ static void cut_around_words(void)
         size_t parts;
     } piece[] = {
         {"abxyababxyabab", 9},
-        {"ababcdab", 1}, /* "cd" would be a part */
+        {"ababcdab", 1}, /* "cd" would be a segment */
         {"ababcxdab", 6},
-        {"xyab", 1}, /* a whole one */
+        {"xyab", 1}, /* one of the words */
         {"xyabab", 4},
         {"efghefghefghefghef", 1},
         {"efghefghefghefghefg", 19},
@@ -206,7 +206,7 @@ static void cut_around_words(void)
     buf_finish(&text);
 }
 
-/* Parts of wide characters are cut though others of their length are not. */
+/* Pre-tokens of wide characters are split though others of their length are not. */
 static void dense_parts(void)
 {
     static const struct {
@@ -218,7 +218,7 @@ static void dense_parts(void)
         {"abc\u3042\u3042", 5}, {"abcd\u3042\u3042", 1},         {"abcdefghijklmnop", 16},
     };
     enum { ROUNDS = 100, PIECES = sizeof(piece) / sizeof(piece[0]) };
-    for (uint32_t n = 0; n < 4; n++) { /* of one such piece for some of the first */
+    for (uint32_t n = 0; n < 4; n++) { /* one such pre-token after some of the first */
         struct cut c;
         struct buf text = {0};
         uint32_t start[ROUNDS + 1] = {0}, ret[ROUNDS * 20 + 1];
@@ -240,7 +240,7 @@ static void dense_parts(void)
     }
 }
 
-/* Parts of all lengths and kinds in a row, a few of them longer than what is looked at together. */
+/* Pre-tokens of all lengths and kinds in a row, a few longer than one block. */
 static void many_parts(void)
 {
     enum { LONG = 7000, MOST = 16 * LONG, ROUNDS = 60 };
@@ -294,7 +294,7 @@ static void many_parts(void)
     free(ret);
 }
 
-/* A pair that stands in a token takes nearly no cut but its own away. */
+/* A pair inside a token costs nearly no split point but its own. */
 static void few_cuts_are_lost(void)
 {
     static const struct {
@@ -385,7 +385,7 @@ static void real_vocabulary(void)
             parts += same(&v, p, (size_t)(stop - p));
         }
         T_CHECK(i || !published ||
-                b.len < parts * 5); /* Japanese falls into parts of a few bytes */
+                b.len < parts * 5); /* Japanese is split into segments of a few bytes */
     }
     vocabulary_finish(&v);
     buf_finish(&b);

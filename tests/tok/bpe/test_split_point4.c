@@ -18,7 +18,7 @@ struct made {
     uint64_t *plain;
 };
 
-/* Characters of three bytes, a few of them, and now and then one of another length. */
+/* A few characters of three bytes, and now and then one of another length. */
 static void add_char(struct buf *b, uint32_t random, bool mixed)
 {
     static const uint32_t other[] = {'a', 0xe9, 0x1f600, 0x3002};
@@ -49,7 +49,7 @@ static void finish(struct made *m)
     free(m->plain);
 }
 
-/* Whether a token of this text reaches across the place. */
+/* Whether a token of this text spans the position. */
 static bool reached(const struct made *m, const char *text, size_t n, size_t at)
 {
     for (size_t i = 0; i < TOKENS; i++) {
@@ -66,7 +66,7 @@ static bool is_wide(const char *p)
     return ((unsigned char)*p & 0xf0) == 0xe0 && memcmp(p, "\xe3\x80\x82", 3) != 0;
 }
 
-/* Runs through a text as who looks for cuts does. Returns how many there are. */
+/* Calls the kernel over a text as the callers do. Returns the number of split points. */
 static size_t walk(const struct made *m, const struct buf *text, size_t *ret_free)
 {
     uint32_t start[TEXT], plain[TEXT];
@@ -79,7 +79,7 @@ static size_t walk(const struct made *m, const struct buf *text, size_t *ret_fre
         size_t further =
             split_point4_find_plain(&m->near, m->plain, text->data, at, n, plain, &other);
         T_CHECK((end - at) % 3 == 0 && (further - at) % 3 == 0);
-        for (size_t i = 0; i < k || i < other; i++) { /* the same as far as both went */
+        for (size_t i = 0; i < k || i < other; i++) { /* equal as far as both got */
             T_CHECK((i < k && i < other && start[i] == plain[i]) ||
                     (i < k ? start[i] >= further : plain[i] >= end));
             T_CHECK(!reached(m, text->data, n, i < k ? start[i] : plain[i]));

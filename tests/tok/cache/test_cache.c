@@ -10,8 +10,8 @@
 #include "tests/t.h"
 #include "tok/cache/table.h"
 
-/* A model whose ids depend on every byte and on the length; 0 to 9 ids, now and then 200; of most
- * words they are of sixteen bits, of some of twenty, of one in eight larger. */
+/* A model whose ids depend on every byte and on the length; 0 to 9 ids, now and then 200; for most
+ * words they have sixteen bits, for some twenty, for one in eight more. */
 static void model(const char *p, size_t n, struct tok_ids *ids)
 {
     uint64_t h = n * 0x9E3779B97F4A7C15u;
@@ -78,7 +78,7 @@ static void same(struct word_cache *c, struct text *t, struct counted *count)
     struct err e;
     struct tok_ids got = {0}, want = {0};
     memset(buf_reserve(&t->bytes, 64), 'x', 64);
-    *tok_ids_reserve(&got, 1) = 77; /* what was there stays */
+    *tok_ids_reserve(&got, 1) = 77; /* existing ids stay */
     *tok_ids_reserve(&want, 1) = 77;
     got.n = want.n = 1;
     T_OK(word_cache_encode(c, t->bytes.data, t->start, t->n, miss, count, count, &got, &e), &e);
@@ -90,7 +90,8 @@ static void same(struct word_cache *c, struct text *t, struct counted *count)
     tok_ids_finish(&want);
 }
 
-/* Words of 0 to 70 bytes, many of which differ in one byte, in the length or behind a zero only. */
+/* Words of 0 to 70 bytes, many of which differ in one byte, in the length or only after a zero
+ * byte. */
 static void random_words(struct text *t, uint64_t stream, size_t n)
 {
     char word[80];
@@ -136,7 +137,7 @@ static void words_of_all_lengths(void)
     }
 }
 
-/* A small table, so that entries give way and the arena is emptied again and again. */
+/* A small table, so that entries are evicted and the arena is cleared again and again. */
 static void collisions(void)
 {
     any_words(0, IDS_OF_16, false, 20000, getenv("WEFT_FULL") ? 200 : 20);
@@ -153,20 +154,21 @@ static void each_word_is_missed_once(void)
     char word[32];
     for (int round = 0; round < 3; round++) {
         begin(&t);
-        for (uint32_t i = 0; i < 60000; i++) { /* the table grows on the way */
+        for (uint32_t i = 0; i < 60000; i++) { /* the table grows meanwhile */
             memset(word, 'w', sizeof(word));
             memcpy(word, &i, 4);
             add(&t, word, 4 + i % 20);
         }
         same(c, &t, &count);
     }
-    T_CHECK(count.calls >= 60000 && count.calls < 63000); /* some find no room */
+    T_CHECK(count.calls >= 60000 && count.calls < 63000); /* some find no free entry */
     word_cache_destroy(c);
     word_table_destroy(table);
     finish(&t);
 }
 
-/* Nearly as many as the table takes before it grows: who finds it full goes to the larger ones. */
+/* Nearly as many as the table takes before it grows: words that find it full go to the larger
+ * table. */
 static void small_words_find_room(void)
 {
     enum { WORDS = 130000 };
@@ -218,7 +220,7 @@ static void real_text(void)
 {
     static const char *const name[] = {"text/botchan.txt", "text/wagahaiwa_nekodearu.txt"};
     const char *path[] = {t_data(name[0]),
-                          t_data(name[1])}; /* may skip, so before anything is held */
+                          t_data(name[1])}; /* may skip, so before anything is allocated */
     struct err e;
     struct counted count = {0};
     struct word_table *table = word_table_create(4 << 20);
@@ -246,7 +248,7 @@ static void real_text(void)
 
 enum { THREADS = 5, WORDS = 3000, ROUNDS = 40, STREAMS = 60 };
 
-/* What one of the threads does: words that are new, or that others have met, or are at. */
+/* One thread: encodes words that are new, or known to or in use by others. */
 struct runner {
     struct word_table *table;
     uint64_t number;
@@ -288,11 +290,11 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* How many words went to the model, in all. */
+/* How many words went to the model in total. */
 static uint64_t threads(size_t bytes, int n, int rounds)
 {
     struct word_table *table = word_table_create(bytes);
-    struct word_cache *idle = word_cache_create(table, IDS_OF_16); /* nobody waits for it */
+    struct word_cache *idle = word_cache_create(table, IDS_OF_16); /* unused: nobody waits for it */
     struct runner r[THREADS];
     pthread_t thread[THREADS];
     uint64_t calls = 0;
@@ -312,7 +314,7 @@ static uint64_t threads(size_t bytes, int n, int rounds)
     return calls;
 }
 
-/* Tables that grow, and those that forget again and again. */
+/* Tables that grow, and tables that evict again and again. */
 static void threads_find_the_same(void)
 {
     threads(WORD_CACHE_BYTES, THREADS, ROUNDS);
@@ -320,13 +322,13 @@ static void threads_find_the_same(void)
     threads(2 << 20, THREADS, ROUNDS);
 }
 
-/* What one has met is not new to another. */
+/* A word that one thread has encoded is a hit for another. */
 static void threads_share(void)
 {
     uint64_t one = threads(WORD_CACHE_BYTES, 1, ROUNDS), all = 0;
     struct word_table *table = word_table_create(WORD_CACHE_BYTES);
     for (int i = 0; i < 4; i++) {
-        struct runner r = {.table = table, .rounds = ROUNDS}; /* of the same words, one by one */
+        struct runner r = {.table = table, .rounds = ROUNDS}; /* one by one, over the same words */
         run(&r);
         T_CHECK(!r.failed && !r.differs);
         all += r.count.calls;

@@ -12,7 +12,7 @@ struct words_of {
     uint32_t start[WORDS + 1];
 };
 
-/* Words of 0 to 17 bytes, some of which differ in one byte or in a zero behind only. */
+/* Words of 0 to 17 bytes, some of which differ only in one byte or after a zero byte. */
 static void make(struct words_of *w, uint64_t seed)
 {
     w->start[0] = 0;
@@ -25,7 +25,7 @@ static void make(struct words_of *w, uint64_t seed)
     }
 }
 
-/* Hashes and keys are those of the words, whether there is a front or not. */
+/* Hashes and keys are those of the words, with or without a thread-local cache. */
 static void right_keys(const struct words_of *w, const struct front_words *x, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -42,8 +42,8 @@ static uint64_t ids_for(const struct words_of *w, uint32_t i)
     return key.low * 31 + key.high;
 }
 
-/* What is found was kept, for this very word, last of all words of its place; the others are
- * listed in order. */
+/* What is found was kept, for this very word, last of all words of its entry; the others are listed
+ * in order. */
 static void finds_what_was_kept(void)
 {
     static struct words_of w;
@@ -76,7 +76,7 @@ static void finds_what_was_kept(void)
         size_t lost = 0;
         for (size_t k = 0; k < x.others; k++)
             lost += x.key[x.other[k]] != 0;
-        T_CHECK(lost < WORDS / 10); /* few share a place with another */
+        T_CHECK(lost < WORDS / 10); /* few share an entry */
     }
     T_CHECK(found > 1000);
     word_front_finish(&f);
@@ -99,7 +99,7 @@ static void keeps_what_it_is_told(void)
     word_front_finish(&f);
 }
 
-/* Where there is no front, every word is another one. */
+/* Without a thread-local cache, every word is listed. */
 static void without_one(void)
 {
     static struct words_of w;

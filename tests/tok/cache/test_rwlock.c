@@ -7,7 +7,7 @@
 
 enum { THREADS = 4, VISITS = 20000, EVERY = 50 };
 
-/* Plain numbers, which only one who is alone may change: a race is seen by who looks for races. */
+/* Plain numbers, changed only under exclusive access: the thread sanitizer would see a race. */
 struct room {
     struct rwlock gate;
     unsigned changes[2];
@@ -73,7 +73,7 @@ static void one_is_alone(void)
     rwlock_finish(&r.gate);
 }
 
-/* Nobody waits for a guest who is outside. */
+/* No thread waits for a reader that is outside. */
 static void guests_may_idle(void)
 {
     struct rwlock g;

@@ -7,7 +7,7 @@
 #include "tok/cache/kernels.h"
 #include "tok/cache/packed_ids.h"
 
-/* A word of up to nine bytes, many of which differ in one byte or in a zero behind only. */
+/* Words of up to nine bytes, many of which differ only in one byte or after a zero byte. */
 static struct key word(uint64_t stream, uint32_t i, uint64_t *ret_hash)
 {
     char text[16 + 8];
@@ -66,8 +66,8 @@ static void finds_what_was_kept(void)
     small_finish(&t);
 }
 
-/* A table that cannot grow: it forgets half, so that there is room for words to come, and none is
- * taken for another. */
+/* A table that cannot grow: it evicts half, so that there is space for new words, and none is
+ * mistaken for another. */
 static void words_give_way(void)
 {
     struct small_table t;
@@ -119,7 +119,7 @@ static void forgets_by_number(void)
     small_finish(&t);
 }
 
-/* Both ways of writing ids, of any number of words. */
+/* Both ways of unpacking ids, for any number of words. */
 static void come_back(enum ids_form bits)
 {
     enum { WORDS = 100 };
@@ -154,7 +154,7 @@ static void come_back(enum ids_form bits)
         T_CHECK(k == 0 || ids_pack(id, k, bits));
         id[k] = last;
     }
-    ids[0] = 0; /* no word is none */
+    ids[0] = 0; /* no word at all */
     T_EQ(ids_unpack(ids, 1, bits, got), 0);
     T_EQ(ids_unpack_plain(ids, 1, bits, got), 0);
 }
@@ -172,7 +172,7 @@ static void ids_come_back(void)
         }
 }
 
-/* The last vocabulary of each form: its last id goes in, and no other form has more ids. */
+/* The last vocabulary of each form: its highest id fits, and no other form packs more ids. */
 static void forms_by_vocabulary(void)
 {
     static const enum ids_form form[] = {IDS_OF_16, IDS_OF_21, IDS_OF_32};

@@ -17,11 +17,12 @@ struct case_of {
     const struct chat_message *m;
     size_t n;
     bool open;
-    const char *text;   /* as chat_text gives it */
+    const char *text;   /* the result of chat_text */
     const char *learnt; /* the tokens of mask 1, decoded */
 };
 
-/* Ids decode to the text, special tokens spelt, and those of mask 1 to what is to be learnt. */
+/* Ids decode to the text with special tokens spelled out, and those of mask 1 to what is to be
+ * learnt. */
 static void check(const struct case_of *c)
 {
     struct err e;
@@ -35,7 +36,7 @@ static void check(const struct case_of *c)
     struct tok_work *tw = tok_work_create(bare);
     struct tok_ids ids = {0}, kept = {0};
     struct buf mask = {0}, text = {0}, back = {0}, learnt = {0};
-    for (int turn = 0; turn < 2; turn++) { /* the second time with work that was used */
+    for (int turn = 0; turn < 2; turn++) { /* the second time with a used work struct */
         ids.n = kept.n = 0;
         buf_reset(&mask);
         buf_reset(&text);
@@ -194,7 +195,7 @@ static void writes_forms_without_special_tokens(void)
                             .learnt = ""});
 }
 
-/* A token that reaches from the template into an answer is learnt: here "\n\n". */
+/* A token that spans the border of the template and an answer is learnt: here "\n\n". */
 static void learns_a_token_that_reaches_across(void)
 {
     static const struct chat_message m[] = {SAYS(CHAT_ASSISTANT, "\n\n")};

@@ -10,7 +10,7 @@
 
 enum { MOST = 64 };
 
-/* Marks of given ids, as if encoded. */
+/* Marks with given ids, as if encoded. */
 static void put_mark(struct tok_ids *to, const char *letters)
 {
     for (; letters && *letters; letters++) {
@@ -41,7 +41,7 @@ static void masks(const char *answer, const char *question, const char *text, co
 static void learns_behind_the_last_answer(void)
 {
     masks("AA", NULL, "hqAAxAAyz", ".......yz", true);
-    masks("AA", NULL, "hqAAAy", ".....y", true); /* places may overlap */
+    masks("AA", NULL, "hqAAAy", ".....y", true); /* marks may overlap */
     masks("AA", NULL, "hqAxA", ".....", false);
     masks("AA", NULL, "hqAA", "....", true);
     masks("AA", NULL, "", "", false);
@@ -53,10 +53,10 @@ static void learns_behind_the_last_answer(void)
 static void learns_each_answer(void)
 {
     masks("A", "Q", "bQqAxyQqAzw", "....xy...zw", true);
-    masks("A", "Q", "bQqAxyQqAzwQqq", "....xy...zw...", true); /* a question more */
+    masks("A", "Q", "bQqAxyQqAzwQqq", "....xy...zw...", true); /* one more question */
     masks("A", "Q", "bqAxyQqAzw", "...xy...zw", true);         /* begins with an answer */
     masks("A", "Q", "bAxyQq", "..xy..", true);
-    masks("A", "Q", "QqAxAy", "...xAy", true);         /* an answer more */
+    masks("A", "Q", "QqAxAy", "...xAy", true);         /* one more answer */
     masks("A", "Q", "QqQqAxQqAy", "..........", true); /* pairs cross: H = 0 2 6, R = 5 9 */
     masks("A", "Q", "QqQq", "....", false);
     masks("A", "Q", "qAx", "...", false);
@@ -64,7 +64,7 @@ static void learns_each_answer(void)
     masks("A", "Q", "QqAx_y", "...x.y", true);
 }
 
-/* The same once more, with lists, as the rule is told. */
+/* The rule again, with explicit lists, as documented. */
 static bool plain(const struct chat_marks *m, const int32_t *id, size_t n, char *mask)
 {
     size_t r[MOST], h[MOST + 1], nr = 0, nh = 0, first;

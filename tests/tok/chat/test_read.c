@@ -5,7 +5,7 @@
 
 #include "tests/t.h"
 
-/* role=text, one behind the other with a bar between. */
+/* role=text, separated by bars. */
 static void reads_as(const char *line, const char *want)
 {
     struct chat_record r = {0};

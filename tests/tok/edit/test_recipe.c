@@ -125,7 +125,7 @@ static void pruning_keeps_the_way(void)
     tok_close(t);
 }
 
-/* The ids of a model's pieces that stay when only `used` is. */
+/* The ids of a model's pieces that prune keeps when only `used` is used. */
 static void prune_model(const struct buf *model, int64_t used, const char *left)
 {
     struct tok_options o = {.path = t_path("made.model")};
@@ -163,7 +163,7 @@ static void pruning_keeps_what_characters_without_pieces_become(void)
         make_piece(&b, piece[i].text, piece[i].score, piece[i].type);
     make_trainer(&b, SP_BPE, false);
     make_normalizer(&b, NULL, 0);
-    prune_model(&b, 3, "0 1 3 4 "); /* xy, z; a and b are joined and split, c d never */
+    prune_model(&b, 3, "0 1 3 4 "); /* xy, z; a and b are merged and split again, c d never */
     prune_model(&b, 8, "0 4 7 8 "); /* of equal scores the leftmost */
     buf_finish(&b);
 }
@@ -197,7 +197,7 @@ static void tokens_behind_holes_keep_their_ids(void)
     struct tokenizer *t = open_made(&m, &r);
     T_OK(recipe_extend(&r, t, text, 2, 1, &w, &e), &e);
     T_EQ(w.n, 7);
-    T_EQ(r.npieces, 7); /* among the pieces, for else it would be 2 */
+    T_EQ(r.npieces, 7); /* moved into the pieces, otherwise it would be 2 */
     T_STR(r.piece[6].text, "<x>");
     T_EQ(r.ntokens, 2);
     T_CHECK(r.token[1].special && !r.token[0].special && r.token[0].id == 5);

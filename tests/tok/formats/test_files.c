@@ -25,7 +25,7 @@ static void gpt2(void)
         .path = put("vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"\u0120\":3,\"\u0120ab\":4,"
                                   "\"<|endoftext|>\":5}"),
     };
-    T_OK(tok_open(&o, &t, &e), &e); /* merges.txt lies beside it */
+    T_OK(tok_open(&o, &t, &e), &e); /* with merges.txt next to it */
     T_STR(tok_info(t)->type_name, "GPT2BPETokenizer");
     T_EQ(tok_info(t)->eod, 5);
     gives(t, "ab ab<|endoftext|>", "2 4");
@@ -38,7 +38,7 @@ static void gpt2(void)
     o.path =
         put("vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"a</w>\":3,\"\u0120\":4,\"\u0120ab\":5}");
     T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "1 pieces end in </w>");
-    o.type = TOK_GPT2_BPE; /* who asks for it gets what Megatron-LM makes of them */
+    o.type = TOK_GPT2_BPE; /* by its type, it is read as Megatron-LM does */
     T_OK(tok_open(&o, &t, &e), &e);
     tok_close(t);
     o.type = TOK_AUTO;
@@ -124,7 +124,7 @@ static void many_ranks(struct buf *b, size_t n)
     buf_str(b);
 }
 
-/* The number of ranks tells pattern, normal form and special tokens of what is published. */
+/* The number of ranks determines pattern, normal form and special tokens of published files. */
 static void known_ranks(void)
 {
     static const struct {
@@ -155,7 +155,8 @@ static void known_ranks(void)
         gives(t, "e\u0301", !strcmp(is[i].name, "qwen") ? "195 169" : "101 204 129");
         tok_close(t);
     }
-    T_OK(open_ranks("", "qwen", &t, &e), &e); /* by name: of other ranks the special tokens go */
+    T_OK(open_ranks("", "qwen", &t, &e),
+         &e); /* by name: with other ranks, the special tokens are dropped */
     T_EQ(tok_info(t)->vocab_size, 256);
     gives(t, "e\u0301", "195 169");
     tok_close(t);
@@ -189,7 +190,7 @@ static void tiktoken_in_json(void)
         .path = put("t.json", b.data), .pattern = "v2", .vocab_size = 268, .num_special = 10};
     T_OK(tok_open(&o, &t, &e), &e);
     T_STR(tok_info(t)->type_name, "TikTokenizer");
-    T_EQ(tok_info(t)->vocab_size, 268); /* the last rank has no room */
+    T_EQ(tok_info(t)->vocab_size, 268); /* the last rank does not fit */
     T_EQ(tok_info(t)->eod, 2);
     T_EQ(tok_info(t)->bos, 1);
     T_EQ(tok_info(t)->unk, 0);
@@ -257,7 +258,7 @@ static void tekken(void)
         TEKKEN("\"version\":\"v3\",\"default_vocab_size\":280,", "\"special_tokens\":null,");
     T_OK(open_tekken(usual, &b, &t, &e), &e);
     T_STR(tok_info(t)->type_name, "TikTokenizer");
-    T_EQ(tok_info(t)->vocab_size, 280); /* the last rank has no room */
+    T_EQ(tok_info(t)->vocab_size, 280); /* the last rank does not fit */
     T_EQ(tok_info(t)->eod, 2);
     T_EQ(tok_info(t)->pad, 11);
     T_PIECE(t, 19, "[TOOL_CONTENT]");

@@ -43,7 +43,7 @@ static void bytes_are_merged(void)
     gives(t, "abcab", "6 4");
     gives(t, "a abc", "0 3 6");
     gives(t, " \u00e9", "3 10 11");
-    gives(t, "xabcx", "6"); /* no unknown token: what has no letter is dropped */
+    gives(t, "xabcx", "6"); /* no unknown token: characters without a token are dropped */
     gives(t, "", "");
     becomes(t, (int32_t[]){6, 9, 10, 11}, 4, "abc ab\u00e9");
     becomes(t, (int32_t[]){10, 6}, 2, "\ufffdabc");
@@ -106,7 +106,7 @@ static void tokens_are_found(void)
     "\"Y\":{\"id\":\"Y\",\"ids\":[11,9],\"tokens\":[\"y\",\"z\"]}}}"
 #define SEQUENCE(a, b) "{\"type\":\"Sequence\",\"processors\":[" a "," b "]}"
 
-/* What a template puts beside a text is another text to the processor behind it. */
+/* The template's text is different text to the post-processor after it. */
 static void processors_in_a_row(void)
 {
     static const char *const is[][2] = {
@@ -143,7 +143,7 @@ static void processors_in_a_row(void)
     T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "after one of 3 parts");
 }
 
-/* It is missed where no token of several characters has a better way. */
+/* It is needed where no token of several characters gives a better path. */
 static void no_unknown_piece(void)
 {
     struct hf_make m = {.model = "{\"type\":\"Unigram\",\"unk_id\":null,\"byte_fallback\":false,"
@@ -175,7 +175,7 @@ static void refused_at(const struct tokenizer *t, const char *text, const char *
     "{\"id\":0,\"content\":\"" text "\",\"single_word\":false,\"lstrip\":false,"                   \
     "\"rstrip\":false,\"normalized\":true,\"special\":true}"
 
-/* Where the text as it came has them, whatever normalizing and mending make of it before. */
+/* The position in raw text, whatever normalizing and replacing invalid bytes make of it before. */
 static void special_strings_are_refused_where_they_stand(void)
 {
     static const char *const pre[] = {
@@ -318,7 +318,7 @@ static void merges_are_dropped(void)
     T_OK(tok_open(&o, &t, &e), &e);
     gives(t, "abc ab", "6 9");
     tok_close(t);
-    size_t whole = 0, n = 400; /* "ab" stays one where its only merge is not dropped */
+    size_t whole = 0, n = 400; /* "ab" stays whole unless its only merge is dropped */
     for (size_t seed = 0; seed < n; seed++) {
         struct tok_ids ids = {0};
         o = (struct tok_options){.path = path, .dropout = 0.25, .seed = seed};
@@ -349,7 +349,7 @@ static void scripts_are_parted(void)
                         .model = "{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":"
                                  "{\"<unk>\":0,\"ab \":1,\"\u304b\u6f22\":2,\"\u03b1\":3}}"};
     struct tokenizer *t = open_made(&m, TOK_SPECIALS_PARSE);
-    gives(t, "  ab \u304b\u6f22\u03b1", "1 2 3"); /* blanks before the first script go */
+    gives(t, "  ab \u304b\u6f22\u03b1", "1 2 3"); /* blanks before the first script are dropped */
     gives(t, "  ", "");
     gives(t, "1ab ", "0 1");
     tok_close(t);
@@ -388,14 +388,14 @@ static void deep_and_cut_files_are_refused(void)
     buf_reset(&b);
     struct hf_make m = {.pre = HF_LEVEL("false"), .added = HF_TOKEN("<s>", "")};
     hf_text(&b, &m);
-    for (size_t n = 200; n < b.len; n += 7) { /* behind {"model":{, so that it counts as one */
+    for (size_t n = 200; n < b.len; n += 7) { /* after {"model":{, so that it is recognised */
         int code = hf_open_text(b.data, n, TOK_SPECIALS_TEXT, &t, &e);
         T_CHECK(code == ERR_DATA);
     }
     buf_finish(&b);
 }
 
-/* Of one piece, many times: each way as often as its score says. */
+/* One pre-token, many times: each path as often as its score says. */
 static void unigram_at_random(void)
 {
     struct hf_make m = {
@@ -404,7 +404,7 @@ static void unigram_at_random(void)
         .model =
             "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"a\",-1],[\"b\",-2],"
             "[\"ab\",-2.5],[\"ba\",-4],[\"c\",-3]]}"};
-    /* "abac" as 1 2 1 5, 3 1 5, 1 4 5; "?" is unknown, and two of it are one */
+    /* "abac" as 1 2 1 5, 3 1 5, 1 4 5; "?" is unknown, and two of them are one */
     static const char *const way[] = {"1 2 1 5 0", "3 1 5 0", "1 4 5 0"};
     double score[] = {-7, -6.5, -8}, share[3], all = 0, alpha = 0.8, chi = 0;
     size_t seen[3] = {0}, draws = 20000;
@@ -474,7 +474,7 @@ static void put_beside(const char *name, const char *text)
     T_OK(file_replace(t_path(name), text, strlen(text), &e), &e);
 }
 
-/* In the order of the decoder's numbers, then by role; none of it where the name is another. */
+/* In the order of the decoder's ids, then by role; nothing if the file has another name. */
 static void files_beside_add_tokens(void)
 {
     struct hf_make m = {.added = HF_TOKEN("<s>", "")};
@@ -495,7 +495,7 @@ static void files_beside_add_tokens(void)
     put_beside("special_tokens_map.json", "{\"eos_token\":{\"content\":\"<f>\"}}");
     put_beside("added_tokens.json", "{\"<v>\":14,\"<u>\":13}");
     T_OK(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e);
-    gives(t, "<f><v><u><e>", "15 14 13"); /* the map goes before */
+    gives(t, "<f><v><u><e>", "15 14 13"); /* the map takes precedence */
     T_EQ(tok_info(t)->eod, 15);
     tok_close(t);
     put_beside("added_tokens.json", "{\"<v>\":[]}");

@@ -14,10 +14,9 @@
 #include "tok/tokenizer/options.h"
 
 /*
- * Every row of the table against a small file of its format: recognised, opened as each of its
- * types, read as parts, found in a folder under each of its names. A new row needs a sample here.
+ * Every row of the table with a small file of its format: recognised, opened as each of its types,
+ * read as components, found in a folder under each of its names. A new row needs a sample here.
  */
-
 static void put_hf(struct buf *b)
 {
     hf_text(b, &(struct hf_make){0});
@@ -73,7 +72,7 @@ static void put_sp(struct buf *b)
 static const struct sample {
     const char *format;
     void (*put)(struct buf *b);
-    const char *merges; /* a merges.txt beside it */
+    const char *merges; /* a merges.txt next to it */
     const char *pattern;
 } samples[] = {
     {"huggingface", put_hf, NULL, NULL},     {"tekken", put_tekken, NULL, NULL},
@@ -110,7 +109,7 @@ static char *put_sample(const struct format *f, int number, const char *name, ch
     return folder;
 }
 
-/* Opens a path and takes "a" there and back. */
+/* Opens a path and encodes and decodes "a". */
 static void opens(const struct sample *s, const char *path, enum tok_type type, enum tok_type want)
 {
     struct tok_options o = {.path = path, .type = type, .pattern = s->pattern};
@@ -221,7 +220,7 @@ static void every_type_has_a_row(void)
     buf_finish(&choices);
 }
 
-/* Names and turns are told apart; what shares a turn shares the name. */
+/* Names and turns are distinct; what shares a turn shares the name. */
 static void rows_agree(void)
 {
     size_t n;

@@ -29,7 +29,7 @@ static struct tokenizer *open_ws(enum tok_specials mode)
     return t;
 }
 
-/* The obvious twin: cuts at the white space of str.split(), looks the word up. */
+/* The obvious twin: splits at the white space of str.split(), looks the word up. */
 static size_t space_at(const char *p)
 {
     static const char *const wide[] = {
@@ -117,7 +117,7 @@ static void random_text_is_cut_as_by_the_twin(void)
     tok_close(t);
 }
 
-/* A space of several bytes, at every place of a block. */
+/* A space of several bytes, at every position in a block. */
 static void wide_space_at_every_place(void)
 {
     struct tokenizer *t = open_ws(TOK_SPECIALS_PARSE);
@@ -128,7 +128,7 @@ static void wide_space_at_every_place(void)
         memcpy(text + i, "\xe3\x80\x80 bb", 6);
         text[i + 6] = 0;
         same_as_the_twin(t, w, text);
-        memcpy(text + i, "\xe2\x80", 3); /* cut short by the end of the text */
+        memcpy(text + i, "\xe2\x80", 3); /* truncated by the end of the text */
         same_as_the_twin(t, w, text);
     }
     tok_work_destroy(w);

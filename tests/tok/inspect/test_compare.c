@@ -46,7 +46,7 @@ static void stretches_of_other_pieces(void)
     size_t n;
     T_CHECK(same(c, "a c"));
     T_CHECK(!same(c, "c abc ac c abc"));
-    /* c|" "|abc and c|" a"|bc: both end a token before and behind " abc" */
+    /* c|" "|abc and c|" a"|bc: both end a token before and after " abc" */
     const struct compare_stretch *s = compare_stretches(c, &n);
     T_EQ(n, 2);
     T_EQ(s[0].at, 1);

@@ -11,8 +11,8 @@
 
 enum { MOST = 40, LONG = 24, VOCAB = 600 };
 
-/* The slow twin: symbols as rows of ids, all pairs counted anew before each merge. Equal to the
- * trainer as long as no merge spells a symbol that is there already. */
+/* The slow twin: symbols as rows of ids, all pairs counted again before each merge. Equal to the
+ * trainer as long as no merge spells an existing symbol. */
 struct twin {
     uint32_t word[MOST][LONG];
     size_t n[MOST];
@@ -55,7 +55,7 @@ static void twin_merge(struct twin *t, struct learn_pair p)
     t->merge[t->nmerges++] = p;
 }
 
-/* False when a merge would spell what is there. */
+/* False if a merge would spell an existing symbol. */
 static bool twin_run(struct twin *t, size_t size)
 {
     struct learn_pair p = {0};
@@ -104,7 +104,7 @@ static void make(uint64_t seed, int letters, struct learn_words *w, struct twin 
             t->word[i][t->n[i]++] = id[w->text[k] - 'a'];
 }
 
-/* All pairs followed from the beginning, symbols that are spelt twice included. */
+/* All pairs tracked from the beginning, symbols spelled twice included. */
 static void same_without_a_floor(uint64_t seed, size_t size, const struct learn_vocab *v)
 {
     struct twin *t = mem_new(1, sizeof(*t));

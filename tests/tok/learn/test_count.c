@@ -78,7 +78,7 @@ static void count_with(int threads, uint64_t memory, bool lines, const struct bu
         uint32_t k = (uint32_t)atoi(digits);
         T_EQ(skip, k % 5 == 0 ? 30 : 0);
         T_EQ(w.count[i], left[k]);
-        left[k] = 0; /* and it comes once */
+        left[k] = 0; /* each occurs once */
     }
     for (uint32_t k = 0; k < WORDS; k++)
         T_CHECK(!left[k] || count[k] < report->least);

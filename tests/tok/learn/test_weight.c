@@ -8,7 +8,7 @@
 
 enum { MOST = 4000 };
 
-/* Words of random lengths: each slot has the count of its word. */
+/* Words of random lengths: each slot has its word's count. */
 static void check(uint64_t seed, int counts)
 {
     struct learn_weights w = {0};

@@ -29,7 +29,7 @@ static uint64_t count_of(const struct learn_table *t, const char *word)
     return 0;
 }
 
-/* Words and nothing else, each as often as it is named. */
+/* The words and nothing else, each as often as listed. */
 static void expect(struct learn_bert o, const char *text, size_t n, const char *const *word)
 {
     struct learn_wordpiece *w = learn_wordpiece_create(&o, 1);
@@ -59,8 +59,8 @@ static void steps_of_bert(void)
                                  "\xea\xb0\x80", NULL});
 }
 
-/* U+1D165 is of class 216, U+1D16D of 226; both are spacing and stay, in canonical order, though a
- * mark that goes stands between them. */
+/* U+1D165 is of class 216, U+1D16D of 226; both are spacing and are kept, in canonical order, even
+ * with a removed mark between them. */
 static void marks_that_stay_are_ordered(void)
 {
     static const char text[] = "a\xf0\x9d\x85\xad\xcc\x81\xf0\x9d\x85\xa5z \xf0\x9d\x85\xad";

@@ -6,10 +6,10 @@
 #include "tests/tok/charsmap.h"
 
 /*
- * What sides promise, asked of characters between characters that compose, move, vanish, join or
- * are joined: free on its right, a text that ends in the character has its form at the end; free on
- * its left, one that begins with it has it at the beginning, if what follows is free as well; and
- * between two free sides the text falls apart.
+ * What sides promise, checked with characters between characters that compose, are reordered,
+ * vanish, or combine: free on its right, a text that ends in the character ends in its form; free
+ * on its left, a text that begins with it begins with its form, if what follows is free as well;
+ * and between two free sides the text can be split.
  */
 
 static const uint32_t hard[] = {
@@ -88,7 +88,7 @@ static void check_pair(const struct pipe_spec *s, struct pipe_work *w, struct si
                        struct sides behind, const uint32_t c[2], struct forms *f)
 {
     bool parts = side.last & behind.first & SIDE_FREE;
-    /* ASCII takes back no cut, unless it vanishes */
+    /* ASCII never withdraws a split point, unless it vanishes */
     bool settled = behind.first & SIDE_FREE || (c[1] < 0x80 && behind.first != SIDE_KNOWN);
     bool begins = side.first & SIDE_FREE && settled;
     bool ends = behind.last & SIDE_FREE && !(side.last & SIDE_GRASPS);

@@ -62,7 +62,7 @@ static const char *const words[] = {"a",
 
 enum { WORDS = sizeof(words) / sizeof(*words), ZZ = WORDS + 266 };
 
-/* Words, all bytes, and behind a hole three added tokens; behind another one a last piece. */
+/* Words, all bytes, and after a gap three added tokens; after another one a last piece. */
 static void make(struct buf *b, const char *dec)
 {
     buf_adds(b, "{\"version\":\"1.0\",\"added_tokens\":[");
@@ -136,9 +136,9 @@ static void as_its_steps(void)
             for (size_t i = 0; i < n; i++) {
                 uint32_t r = t_rand(d, at++);
                 id[i] = (int32_t)(r % (uint32_t)p.info.vocab_size);
-                if (t_rand(d, at++) % 4 >= bytes) /* else bytes are seldom met */
+                if (t_rand(d, at++) % 4 >= bytes) /* else bytes are rare */
                     id[i] = (int32_t)(r % WORDS);
-                else if (r & 0x10000) /* and a character of bytes hardly ever */
+                else if (r & 0x10000) /* and characters made of bytes very rare */
                     id[i] = WORDS + "\xe6\xbc\xa2 "[r >> 20 & 3] % 256;
                 if (id[i] < 0)
                     id[i] += 256;
@@ -149,7 +149,7 @@ static void as_its_steps(void)
     }
 }
 
-/* Nothing stands before each character and at the end, as to Rust's str::replace. */
+/* Matches before each character and at the end, like Rust's str::replace. */
 static void empty_suffix(void)
 {
     struct pair p;

@@ -6,8 +6,8 @@
 #include "tok/text/base64.h"
 #include "tok/pipeline/precompiled.h"
 
-/* Rules: "a" becomes "b", CR a space. What they give is spm_precompiled's under tokenizers 0.23.3.
- */
+/* Rules: "a" becomes "b", CR a space. Expected results are spm_precompiled's under tokenizers
+ * 0.23.3. */
 
 static const char *const rule[][2] = {{"a", "b"}, {"\r", " "}};
 
@@ -33,7 +33,7 @@ static void clusters_are_looked_up(void)
     T_MEM(rules, raw.data, k);
     becomes(rules, "", "");
     becomes(rules, "abca", "bbcb");
-    becomes(rules, "a\u0301 \u0301a", "b \u0301b"); /* the accent goes with its cluster */
+    becomes(rules, "a\u0301 \u0301a", "b \u0301b"); /* the accent is dropped with its cluster */
     becomes(rules, "a\u0301\u0302\u0303",
             "b\u0301\u0302\u0303"); /* one of seven bytes: by characters */
     becomes(rules, "x\r\ny\n", "x y\n");

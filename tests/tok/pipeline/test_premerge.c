@@ -7,8 +7,8 @@
 #include "tok/text/byte_alphabet.h"
 #include "tok/pipeline/pipeline_internal.h"
 
-/* Random vocabularies whose merges cut characters anywhere, in any order, against merges made one
- * by one. All texts are of letters and so one piece. */
+/* Random vocabularies whose merges split characters anywhere, in any order, against merges made one
+ * by one. All texts are letters and so one pre-token. */
 
 enum { MOST = 400, TEXT = 40 };
 
@@ -105,7 +105,7 @@ static void fill(struct vocabulary *v, struct buf *text)
     }
 }
 
-/* Pairs of what stands side by side after some of the merges, or of bytes. */
+/* Pairs of symbols adjacent after some of the merges, or of bytes. */
 static void learn(struct vocabulary *v)
 {
     int id[TEXT * 4];

@@ -7,8 +7,8 @@
 #include "tok/text/base64.h"
 
 /*
- * Metaspace puts its mark, 1, before what stands where the text began, by "first": what tokenizers
- * 0.23.3 gives. tests/interop/tok_pipe.py asks it about pipelines made at random.
+ * Metaspace with "first" puts its mark, 1, only where the text begins: results of tokenizers
+ * 0.23.3. tests/interop/tok_pipe.py queries it for random pipelines.
  */
 
 #define MODEL                                                                                      \

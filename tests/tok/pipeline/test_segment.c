@@ -9,9 +9,9 @@
 #include "tok/text/base64.h"
 
 /*
- * Text that is cut as it stands gives the ids of the whole: each tokenizer has a twin whose
- * normalizer holds one more pattern, which matches nothing here and of which it is not known how
- * far it looks, so that the twin goes the plain way.
+ * Raw text split into segments has the ids of the whole: each tokenizer has a twin whose normalizer
+ * has one more pattern, which matches nothing here and of which it is unknown how far it looks, so
+ * that the twin takes the slow path.
  */
 
 #define WORDS                                                                                      \
@@ -265,7 +265,7 @@ static void parts_give_what_the_whole_gives(void)
         compare(&made[i], i);
 }
 
-/* Rules that look at clusters, and what takes in or is taken in by what stands beside it. */
+/* Rules that look at clusters, and characters that combine with their neighbours. */
 static void clusters_are_kept_together(void)
 {
     static const char *const rule[][2] = {{"\r\n", "!"},   {"e\u0301", "\u00e9"}, {"\u0600", "b"},
@@ -309,7 +309,7 @@ static void runs_of_unknown_text_are_one(void)
     buf_finish(&b);
 }
 
-/* A part with a special token's string in it is not kept, or the string would be counted once. */
+/* A segment with a special token's string is not cached, or the string would be counted once. */
 static void specials_are_counted_each_time(void)
 {
     struct hf_make m = {.norm = LITERAL(" ", "\\u2581"),

@@ -116,7 +116,7 @@ static void words(void)
     marks("[^\\w\\s]", "m\xc2\xb2", "m[\xc2\xb2]");
 }
 
-/* tiktoken's patterns: the words of Rust. */
+/* tiktoken's patterns, in Rust's syntax. */
 static void words_of_rust(void)
 {
     struct buf onig = {0}, rust = {0};
@@ -129,7 +129,7 @@ static void words_of_rust(void)
     buf_finish(&rust);
     marks_as(AS_RUST, "(?s).", "a\n", "[a][\n]");
     marks_as(AS_RUST, "(?s:a.)|(?m:^b)", "a\nb\nb", "[a\n][b]\n[b]");
-    marks_as(AS_RUST, "b$", "b\nb\n", "b\nb\n"); /* the end is the end */
+    marks_as(AS_RUST, "b$", "b\nb\n", "b\nb\n"); /* only at the very end */
     marks_as(AS_RUST, "^b", "b\nb", "[b]\nb");
     marks_as(AS_RUST, "[[:alpha:]]+", "a\xc3\xa9z", "[a]\xc3\xa9[z]");
     marks_as(AS_RUST, "[[:^alpha:]]+", "a\xc3\xa9z", "a[\xc3\xa9]z");
@@ -142,7 +142,7 @@ static void empty_matches(void)
     marks("\\d{1,3}(?=(\\d{3})*\\b)", "1234567 12", "[1][234][567] [12]");
 }
 
-/* What tokenizers 0.23.3 gives; tests/interop/tok_pipe.py asks it about more. */
+/* Results of tokenizers 0.23.3; tests/interop/tok_pipe.py queries it for more. */
 static void classes(void)
 {
     marks("[[:alpha:]]+|[[:digit:]]", "ab1\xc3\xa9-", "[ab][1][\xc3\xa9]-");
@@ -151,7 +151,7 @@ static void classes(void)
     marks("[[:punct:]]", "a$.", "a[$][.]");
     marks("\\p{Punct}", "a$.", "a$[.]");
     marks("[a-z&&[^aeiou]]+", "banana", "[b]a[n]a[n]a");
-    marks("[^a&&b]", "ab", "[a][b]"); /* all of it is negated */
+    marks("[^a&&b]", "ab", "[a][b]"); /* the whole is negated */
     marks("[a[bZ]]", "abcZ", "[a][b]c[Z]");
     marks("[&&a]*x", "ax", "a[x]");
     marks("[]a]+[-x]", "]a-", "[]a-]");
@@ -160,7 +160,7 @@ static void classes(void)
     marks("\\p{Lowercase_Letter}+|\\p{LC}", "abC", "[ab][C]");
     marks("\\p{^L}|\\P{^Lu}", "a1B", "a[1][B]");
     marks("\\p{Garay}", "\U00010d50", "[\U00010d50]"); /* a script of 16.0 */
-    marks("(?i)\\p{Lu}", "aB", "a[B]");                /* case is ignored in brackets alone */
+    marks("(?i)\\p{Lu}", "aB", "a[B]");                /* case is ignored only inside brackets */
     marks("(?i)[\\p{Lu}]", "aB", "[a][B]");
 }
 
@@ -171,7 +171,7 @@ static void other_constructs(void)
     marks("a\\Kb", "abb", "a[b]b");
     marks("(?>x*)y|x*+z", "xxy xz", "[xxy] [xz]");
     marks("x**y|x+*", "xxy", "[xxy]");
-    marks("(?:ab){2}?c", "ababc c", "[ababc] [c]"); /* none, or two of them */
+    marks("(?:ab){2}?c", "ababc c", "[ababc] [c]"); /* zero or two of them */
     marks("x{2,1}", "xxx", "[xx][x]");
     marks("b|a(?i)b|c", "ab aB aC c", "[ab] [aB] [aC] c");
     marks("(?<n>a|b)\\k<n>", "aab", "[aa]b");
@@ -214,13 +214,13 @@ static void families(void)
     struct err e;
     T_OK(regex_compile("x", gpt2, strlen(gpt2), REGEX_ONIGURUMA, &r, &e), &e);
     T_EQ(regex_family(r), SCAN_GPT2);
-    marks(gpt2, "ab 1!", "[ab][ 1][!]"); /* sought like any other */
+    marks(gpt2, "ab 1!", "[ab][ 1][!]"); /* matched like any other */
     regex_destroy(r);
     T_OK(regex_compile("x", cl100k, strlen(cl100k), REGEX_RUST, &r, &e), &e);
     T_EQ(regex_family(r), SCAN_CL100K);
     regex_destroy(r);
     if (!regex_compile("x", cl100k, strlen(cl100k), REGEX_ONIGURUMA, &r, &e)) {
-        T_EQ(regex_family(r), SCAN_NONE); /* {1,3}+ is another thing there */
+        T_EQ(regex_family(r), SCAN_NONE); /* {1,3}+ means something else there */
         regex_destroy(r);
     }
 }

@@ -12,7 +12,7 @@
 
 enum { ROOM = 1024 };
 
-/* ---- pieces written out ---- */
+/* ---- pre-tokens written out ---- */
 
 struct sample {
     enum scan_family family;
@@ -44,7 +44,7 @@ static const struct sample samples[] = {
                      "!|y|\x01|\x01z"},
 };
 
-/* Splits p at the bars: the text in ret_text, the places in ret_at. */
+/* Splits p at the bars: the text to ret_text, the positions to ret_at. */
 static size_t unbar(const char *p, struct buf *ret_text, uint32_t *ret_at)
 {
     size_t count = 0;
@@ -77,7 +77,7 @@ static const char *show(const char *text, const uint32_t *at, size_t count)
     return out;
 }
 
-/* Every level gives these places, whatever stands behind the text. */
+/* Every level gives these positions, whatever follows the text. */
 static void same(enum scan_family f, const char *text, size_t n, const uint32_t *want, size_t count)
 {
     static char copy[ROOM * 64];
@@ -107,7 +107,7 @@ static void samples_are_split_so(void)
     }
 }
 
-/* ---- fast beside plain ---- */
+/* ---- fast against plain ---- */
 
 static void as_plain(enum scan_family f, const char *text, size_t n)
 {
@@ -214,7 +214,7 @@ static void fast_is_as_plain_on_random_text(void)
     buf_finish(&b);
 }
 
-/* Two bits at every place of a block, behind one kind of filling and before another. */
+/* Two parts at every position of a block, after one kind of filling and before another. */
 static void constructs_at_all_alignments(void)
 {
     static const char *const filling[] = {"x", "-", " ", "7", "\n", "\xe6\x97\xa5", "\xcc\x81"};
@@ -280,7 +280,7 @@ static void add_utf8(struct buf *b, uint32_t c)
         buf_addc(b, (char)c);
 }
 
-/* In families that between them ask for every class. */
+/* In families that together use every class. */
 static void every_code_point(void)
 {
     static const enum scan_family family[] = {SCAN_LLAMA3, SCAN_O200K, SCAN_KIMI, SCAN_DEEPSEEK3};
@@ -319,7 +319,7 @@ static void real_text(void)
     }
 }
 
-/* ---- patterns, cuts ---- */
+/* ---- patterns, split points ---- */
 
 static void patterns_are_found(void)
 {
@@ -337,7 +337,7 @@ static void patterns_are_found(void)
          SCAN_QWEN2);
     T_EQ(scan_find("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
                    "?[^\\s\\p{L}\\p{N}]+[\r\\n]*|\\s*[\\r\n]+|\\s+(?!\\S)|\\s+"),
-         SCAN_QWEN2); /* ends of lines as themselves */
+         SCAN_QWEN2); /* literal line ends */
     T_EQ(scan_find("\r"), SCAN_NONE);
     T_EQ(scan_find("\\s+"), SCAN_NONE);
     T_EQ(scan_find(""), SCAN_NONE);
@@ -369,7 +369,7 @@ static void cuts_change_nothing(void)
         size_t count = scan_level(0)->starts(f, b.data, b.len, all);
         size_t seen = b.len ? t_rand(9, k) % b.len : 0;
         char *begun =
-            mem_new(seen + 1, 1); /* what follows is not known, maybe within a character */
+            mem_new(seen + 1, 1); /* what follows is unknown, possibly inside a character */
         memcpy(begun, b.data, seen);
         size_t cut = scan_safe_cut(f, begun, seen);
         free(begun);

@@ -46,7 +46,7 @@ static void same(struct pair *p, const int32_t *id, size_t n)
     T_OK(sp_lib_decode(p->lib, p->room, id, n, &want, &e), &e);
     T_STR(buf_str(&got), buf_str(&want));
     T_EQ(got.len, want.len);
-    T_MEM(got.data, want.data, got.len); /* behind a zero, too */
+    T_MEM(got.data, want.data, got.len); /* after a zero byte, too */
     buf_finish(&got);
     buf_finish(&want);
 }

@@ -82,7 +82,8 @@ static void pieces_are_sane(void)
     refuse_piece("f", INFINITY, SP_NORMAL, "not a finite number");
     refuse_piece("f", -INFINITY, SP_NORMAL, "not a finite number");
     make_pieces(&b);
-    make_piece(&b, "f", -INFINITY, SP_NORMAL); /* as the library learns what no text has */
+    make_piece(&b, "f", -INFINITY,
+               SP_NORMAL); /* the library's score of characters that no text has */
     make_trainer(&b, SP_CHAR, false);
     accept(&b);
     refuse_piece("f", -1, 0, "type is not in 1 .. 6");
@@ -216,7 +217,7 @@ static void blobs_are_whole(void)
     refuse_blob(4 + size, size, "\xff", 2, "not UTF-8");
 }
 
-/* A chain of keys, each the former's prefix: one state a block. */
+/* A chain of keys, each a prefix of the next: one state per block. */
 static void keys_that_begin_alike_are_counted(void)
 {
     for (uint32_t depth = 32; depth <= 33; depth++) {
@@ -242,7 +243,7 @@ static void keys_that_begin_alike_are_counted(void)
     }
 }
 
-/* ---- nothing that passes brings the library down ----------------------------------------- */
+/* ---- no model that passes crashes the library -------------------------------------------- */
 
 enum { MODELS = 6 };
 
@@ -292,7 +293,7 @@ static void learn(int i, struct buf *ret)
     T_OK(sp_lib_train(key, value, 8, -1, next_sentence, &n, ret, &e), &e);
 }
 
-/* Where the normalizer's rules lie in a sound model; *ret_n 0 if it has none. */
+/* Where the normalizer's rules are in a valid model; *ret_n 0 if it has none. */
 static size_t find_rules(const struct buf *model, size_t *ret_n)
 {
     struct err e;
@@ -311,7 +312,7 @@ static size_t find_rules(const struct buf *model, size_t *ret_n)
     return more ? (size_t)(g.bytes - (const unsigned char *)model->data) : 0;
 }
 
-/* The n-th variant: one byte changed, or up to 20; in every other one only within the rules. */
+/* The n-th variant: one byte changed, or up to 20; in every other one only inside the rules. */
 static void alter(struct buf *b, const struct buf *model, uint64_t n, size_t rules_at,
                   size_t rules_n)
 {
@@ -326,7 +327,7 @@ static void alter(struct buf *b, const struct buf *model, uint64_t n, size_t rul
     }
 }
 
-/* Our own encoder, where there is one, must agree with the library on altered models, too. */
+/* Our own encoder, where it applies, must agree with the library on altered models, too. */
 static void compare(const struct unigram *u, const char *p, size_t n, const int *id, size_t k)
 {
     struct unigram_state *s = unigram_state_create();
@@ -378,7 +379,7 @@ struct score {
     volatile uint64_t next, passed;
 };
 
-/* Uses variants first .. end-1 of one model in a child; those that fail the check only if
+/* Runs variants first .. end-1 of one model in a child; those that fail the check only if
  * `unchecked`. */
 static void child(const struct buf *model, uint64_t end, bool unchecked, size_t rules_at,
                   size_t rules_n, struct score *s)
@@ -389,7 +390,7 @@ static void child(const struct buf *model, uint64_t end, bool unchecked, size_t 
     while (s->next < end) {
         uint64_t n = s->next;
         struct sp_model m;
-        alarm(60); /* for this variant: one that takes so long hangs */
+        alarm(60); /* per variant: longer means it hangs */
         alter(&b, model, n, rules_at, rules_n);
         bool ok = !sp_check("altered", b.data, b.len, &m, NULL);
         struct unigram *u = ok ? unigram_create(&m) : NULL;
@@ -404,7 +405,7 @@ static void child(const struct buf *model, uint64_t end, bool unchecked, size_t 
     _exit(0);
 }
 
-/* How many of `count` variants brought the child down. */
+/* How many of `count` variants crashed the child. */
 static uint64_t crashes(const struct buf *model, uint64_t first, uint64_t count, bool unchecked,
                         uint64_t *passed)
 {
@@ -454,10 +455,10 @@ static void no_altered_model_that_passes_crashes(void)
     T_EQ(died, 0);
     T_CHECK(passed > each / 20);
     if (full)
-        T_CHECK(unguarded > 0); /* else the test could not fail */
+        T_CHECK(unguarded > 0); /* otherwise the test could not fail */
 }
 
-/* One that is known to kill 0.1.97: every step of the trie leads far away. */
+/* A model known to crash 0.1.97: every step of the trie leads far away. */
 static void the_harness_sees_a_crash(void)
 {
     struct buf model = {0}, broken = {0};

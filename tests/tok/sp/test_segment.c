@@ -45,8 +45,8 @@ static void close_pair(struct pair *p)
     sp_model_finish(&p->m);
 }
 
-/* Whole, or in parts of 1 to `longest` bytes. The library linked refuses a text that is spelt like
- * a control piece, later ones do not. */
+/* Whole, or in parts of 1 to `longest` bytes. The linked library refuses a text that is spelled
+ * like a control piece, later ones do not. */
 static void same(struct pair *p, const char *text, size_t n, size_t longest, uint64_t stream)
 {
     struct err e;
@@ -164,7 +164,7 @@ static void rules_over_all_characters(const char *kind, const char *rules, const
         if (c % 3 == 0)
             buf_adds(&text, make_part[c % MAKE_PARTS]);
         if (c % 5 == 0)
-            buf_adds(&text, "\xcc\x81"); /* a mark that composes with what stands before it */
+            buf_adds(&text, "\xcc\x81"); /* a mark that composes with what precedes it */
         if (text.len > 300) {
             same(&p, text.data, text.len, 0, c);
             same(&p, text.data, text.len, 5, c);
@@ -188,7 +188,7 @@ static void real_rules(void)
     rules_over_all_characters("char", "nmt_nfkc", "true", "false");
 }
 
-/* A long text, whole and in parts; what waits for more text stays short. */
+/* A long text, whole and in parts; what is held for more text stays short. */
 static void long_texts(void)
 {
     struct err e;
@@ -209,7 +209,7 @@ static void long_texts(void)
     tok_ids_finish(&ids);
     same(&p, text.data, text.len, 0, 1);
     same(&p, text.data, text.len, 100000, 2);
-    memset(text.data, 'a', text.len); /* here the letter makes pieces with itself */
+    memset(text.data, 'a', text.len); /* here the letter merges with itself */
     same(&p, text.data, size / 10, 7000, 3);
     memset(text.data + 1000, ' ', text.len - 2000);
     same(&p, text.data, text.len, 70000, 4);
@@ -218,7 +218,7 @@ static void long_texts(void)
     buf_finish(&text);
 }
 
-/* In slices of at most 100 kB, each a text of its own; the last characters of one may be broken. */
+/* In slices of at most 100 kB, each a text of its own; the last character may be truncated. */
 static void same_slices(struct pair *p, const struct buf *text)
 {
     size_t step = getenv("WEFT_FULL") ? 100000 : 20000, skip = getenv("WEFT_FULL") ? 1 : 7;
@@ -242,7 +242,7 @@ static void real_model(void)
         T_OK(file_read(path[i], 1 << 29, &text, &e), &e);
         same_slices(&p, &text);
     }
-    text.len = 0; /* all scalar values: alone, between letters, behind a space */
+    text.len = 0; /* all scalar values: alone, between letters, after a space */
     char u[4];
     for (uint32_t c = 1; c < 0x110000; c++) {
         if (c >= 0xd800 && c < 0xe000)
@@ -289,7 +289,7 @@ static void gives_ids(struct pair *p, const char *text, const int32_t *want, siz
     tok_ids_finish(&ids);
 }
 
-/* What is spelt like a control piece is unknown, as of the library's 0.2.3. */
+/* Text spelled like a control piece is unknown, as in the library's 0.2.3. */
 static void control_pieces(void)
 {
     struct pair p = {0};

@@ -111,7 +111,7 @@ static void special_strings_are_text_by_default(void)
     tok_close(t);
 }
 
-/* As in Megatron every part between specials is a text of its own, with its own dummy space. */
+/* As in Megatron, every part between specials is a text of its own, with its own dummy space. */
 static void special_strings_are_parsed_on_demand(void)
 {
     struct tokenizer *t = open_sp(write_model(true), TOK_AUTO, TOK_SPECIALS_PARSE);

@@ -13,9 +13,9 @@
 #include "tok/sp/sp_cxx.h"
 
 /*
- * The oracle is the library's algorithm as it stands in sentencepiece 0.2.2, over the whole text at
- * once: from each place on all pieces are offered to where they end, in floats, and where the best
- * sum at a place is beyond 100,000 it is taken from all that were reached so far.
+ * The oracle is the library's algorithm of sentencepiece 0.2.2 over the whole text: from each
+ * position, all pieces update the positions where they end, in floats; where the best sum at a
+ * position is beyond 100,000 it is subtracted from all sums reached so far.
  */
 struct pair {
     struct buf bytes;
@@ -25,7 +25,7 @@ struct pair {
     struct sp_norm norm;
     struct trie trie;
     float unk_score;
-    uint64_t anew; /* sums that began anew */
+    uint64_t anew; /* how often sums restarted */
 };
 
 struct place {
@@ -52,7 +52,7 @@ static void open_trie(struct pair *p)
     free(key);
 }
 
-/* `plain`: without vectors. */
+/* `plain`: without AVX-512. */
 static void open_pair(struct pair *p, bool plain)
 {
     struct err e;
@@ -237,7 +237,7 @@ static void rules_over_all_characters(const char *rules, const char *bytes, cons
         if (c % 3 == 0)
             buf_adds(&text, make_part[c % MAKE_PARTS]);
         if (c % 5 == 0)
-            buf_adds(&text, "\xcc\x81"); /* a mark that composes with what stands before it */
+            buf_adds(&text, "\xcc\x81"); /* a mark that composes with what precedes it */
         if (c % 64 == 63) {
             same(&p, text.data, text.len, 0, c);
             same(&p, text.data, text.len, 5, c);
@@ -260,7 +260,7 @@ static void real_rules(void)
     rules_over_all_characters("nfkc_cf", "false", "true");
 }
 
-/* The library's float sums depend on all that stands before: a text of 3 MB, whole and in parts. */
+/* The library's float sums depend on all preceding text: a text of 3 MB, whole and in parts. */
 static void one_long_text(void)
 {
     struct pair p = {0};
@@ -271,7 +271,7 @@ static void one_long_text(void)
         buf_adds(&text, make_part[t_rand(5, i) % MAKE_PARTS]);
     same(&p, text.data, text.len, 0, 1);
     same(&p, text.data, text.len, 100000, 2);
-    /* nothing but one letter, and spaces that must not be held for ever */
+    /* only one letter, and spaces that must not be held forever */
     memset(text.data, 'a', text.len);
     same(&p, text.data, text.len, 70000, 3);
     memset(text.data + 1000, ' ', text.len - 2000);
@@ -281,8 +281,8 @@ static void one_long_text(void)
     buf_finish(&text);
 }
 
-/* Sums of all sizes: each power of two makes floats coarser, and other ways the best; and beyond
- * 100,000 they begin anew. */
+/* Sums of all magnitudes: each power of two makes floats coarser, and other paths the best; beyond
+ * 100,000 they restart. */
 static void sums_grow(void)
 {
     for (uint64_t n = 0; n < 8; n++) {
@@ -294,7 +294,7 @@ static void sums_grow(void)
         for (uint64_t i = 0; text.len < 900000; i++)
             buf_adds(&text, make_part[(n * 7 + t_rand(n, i) % few) % MAKE_PARTS]);
         same(&p, text.data, text.len, 0, n);
-        same(&p, text.data, text.len, 50000, n); /* what was learnt is used again */
+        same(&p, text.data, text.len, 50000, n); /* with a warm cache */
         T_CHECK(p.anew > 8);
         close_pair(&p);
         buf_finish(&p.bytes);
@@ -303,10 +303,10 @@ static void sums_grow(void)
 }
 
 /*
- * Where sums begin anew decides which ways score alike from there on, though the words on the way
- * hold for larger sums: "xy" is better than "x", "y" by so much that rounding would matter beyond
- * 380,000 only. "a", "b" is better than "ab" by 0.0012, which is lost at a sum of 56,000, but not
- * at one of 32,000, to which the sum has come if it did not begin anew before 124,000.
+ * Where sums restart decides which later paths tie, even if the words before hold for larger sums:
+ * "xy" is better than "x", "y" by so much that rounding would matter only beyond 380,000. "a", "b"
+ * is better than "ab" by 0.0012, which is lost at a sum of 56,000, but not at one of 32,000, which
+ * the sum has reached here unless it restarted before 124,000.
  */
 static void words_do_not_hold_beyond_where_sums_begin_anew(void)
 {
@@ -334,7 +334,7 @@ static void words_do_not_hold_beyond_where_sums_begin_anew(void)
     buf_finish(&text);
 }
 
-/* Of 1022 characters, of 1023, which are not counted any more, and longer. */
+/* Of 1022 characters, of 1023, beyond what is counted, and longer. */
 static void long_pieces(void)
 {
     for (size_t most = 1022; most < 1101; most += most < 1024 ? 1 : 76) {

@@ -43,7 +43,7 @@ static void walk(struct ways *w, const char *p, double score)
     if (single)
         return;
     w->now[w->depth++] = w->m->unk;
-    walk(w, p + sp_char_length(p, strlen(p)), score - 19.0); /* the lowest and 10 more */
+    walk(w, p + sp_char_length(p, strlen(p)), score - 19.0); /* the lowest score minus 10 */
     w->depth--;
 }
 
@@ -202,7 +202,7 @@ static void the_best_come_in_order(void)
     free(w);
 }
 
-/* One of the n best, by their shares among these. */
+/* One of the n best, in proportion to their shares. */
 static void one_of_the_best(void)
 {
     struct made k = {0};
@@ -263,7 +263,7 @@ static void parts_change_nothing(void)
     unmake(&k);
 }
 
-/* Ways without number: the queue is cut down, and memory with it. */
+/* Countless paths: the queue is pruned, and memory with it. */
 static void many_ways(void)
 {
     struct made k = {0};

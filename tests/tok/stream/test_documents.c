@@ -156,7 +156,7 @@ static void long_lines_are_whole(void)
     buf_finish(&content);
 }
 
-/* As read_all, with parts put together; *ret_longs of the documents came so. */
+/* As read_all, with parts concatenated; *ret_longs of the documents came in parts. */
 static int read_in_parts(struct docs *d, struct buf *b, int *ret_longs, struct err *e)
 {
     bool more = true, last;
@@ -191,8 +191,8 @@ static void add_long(struct buf *b, const char *word, size_t bytes)
 }
 
 /*
- * Whole or in parts, the same documents or the same refusal; so many of the `lines` as text and of
- * the `values` as JSONL come in parts.
+ * Whole or in parts, the same documents or the same refusal; the given numbers of `lines` as text
+ * and of `values` as JSONL come in parts.
  */
 static void agree(struct buf *content, const char *const *key, size_t nkeys, int lines, int values,
                   int code, const char *words)

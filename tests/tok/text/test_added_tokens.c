@@ -7,7 +7,7 @@
 #include "base/core/buf.h"
 #include "tests/t.h"
 
-/* The matches as "[id:text]"; `done` moves as the callers move it. */
+/* The matches as "[id:text]"; `done` advances as callers advance it. */
 static void found(const struct added_token *token, size_t n, const char *text, const char *want)
 {
     struct added *a = NULL;
@@ -40,10 +40,10 @@ static void white_space_belongs_to_the_first_that_takes_it(void)
         {.text = " \nb", .length = 3, .id = 2, .lstrip = true},
         {.text = "\t", .length = 1, .id = 3}};
     found(left, 3, "A \nbx", "[1:A \n][2:b]");
-    found(left, 3, "A\tx", "[1:A\t][3:\t]"); /* one that takes none is found all the same */
+    found(left, 3, "A\tx", "[1:A\t][3:\t]"); /* one that absorbs none is found anyway */
 }
 
-/* Tokens of a few letters, of all lengths, that begin and end alike. */
+/* Tokens of a few letters, of all lengths, with common prefixes and suffixes. */
 static size_t make_tokens(struct added_token *token, char (*text)[ADDED_MAX], uint64_t seed)
 {
     size_t n = 1 + t_rand(seed, 0) % 12;
@@ -59,7 +59,7 @@ static size_t make_tokens(struct added_token *token, char (*text)[ADDED_MAX], ui
     return n;
 }
 
-/* The longest of those that begin at a place, one after the other. */
+/* The longest of those that begin at a position, one after the other. */
 static int32_t slow(const struct added_token *token, size_t n, const char *text, size_t left)
 {
     size_t best = 0;
@@ -116,7 +116,8 @@ static void long_tokens_like_their_texts(void)
     free(piece);
 }
 
-/* One that is never there, but nearly everywhere; and white space that each of its tokens takes. */
+/* One that never matches, but nearly does everywhere; and white space that each of its tokens
+ * absorbs. */
 static void time_is_that_of_the_text(void)
 {
     enum { TEXT = 1 << 20 };

@@ -33,7 +33,7 @@ static bool has(const struct made *m, const char *text, size_t n)
     return false;
 }
 
-/* Random pieces over a few letters; each fifth is left out. */
+/* Random pieces over a few letters; one in five is left out. */
 static void make(struct made *m, uint64_t seed, uint32_t letters, bool wide)
 {
     struct trie_key sorted[PIECES];
@@ -66,7 +66,7 @@ static size_t count_chars(const char *text, size_t n)
     return chars;
 }
 
-/* The pieces that end behind text[n - 1], found by trying all. */
+/* The pieces that end after text[n - 1], by brute force. */
 static void check(const struct made *m, const char *text, size_t n, uint32_t piece)
 {
     for (size_t length = MOST; length > 0; length--)
@@ -127,7 +127,8 @@ static void lists_hold_all_pieces(void)
         for (uint32_t i = 0; i < TEXTS; i++) { /* some of them empty, one long */
             uint32_t chars = t_rand(n, i) % 4 ? t_rand(n + 1, i) % 24 : 0;
             start[i] = at;
-            for (uint32_t k = 0; k < (i == 70 ? 300 : chars); k++) /* one that no piece has */
+            for (uint32_t k = 0; k < (i == 70 ? 300 : chars);
+                 k++) /* a character that is in no piece */
                 at +=
                     (uint32_t)put_char(text + at, t_rand(i, k) % (letters + (letters < 6)), n % 2);
         }

@@ -28,7 +28,7 @@ static void all_else_is_refused(void)
     uint8_t bytes[12];
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         T_EQ(base64_get(bad[i], strlen(bad[i]), false, bytes), -1);
-    T_EQ(base64_get("Zh==", 4, true, bytes), -1); /* bits that no byte has */
+    T_EQ(base64_get("Zh==", 4, true, bytes), -1); /* nonzero unused bits */
     T_EQ(base64_get("Zh==", 4, false, bytes), 1);
     T_EQ(bytes[0], 'f');
 }

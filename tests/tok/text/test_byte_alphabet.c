@@ -5,7 +5,7 @@
 #include "tests/t.h"
 #include "tok/text/byte_alphabet.h"
 
-/* One letter after the other is what many at once must agree with. */
+/* Decoding letter by letter, which the block version must agree with. */
 static size_t one_by_one(const char *p, size_t n, char *dst)
 {
     size_t count = 0, k;
@@ -55,7 +55,7 @@ static void bytes_and_back(void)
         T_EQ(letters_bytes(text, length, got), n);
         T_MEM(got, bytes, n);
         check(text, length);
-        if (n) { /* and with one character that may be none of them */
+        if (n) { /* and with one character that may not be a letter */
             uint32_t other = t_rand(i, 200) % 0x500;
             size_t at = length - t_rand(i, 201) % 2;
             at = utf8_before(text, at ? at : 1);

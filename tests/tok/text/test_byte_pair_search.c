@@ -5,7 +5,7 @@
 
 #include "tests/t.h"
 
-/* Every place, asked one after the other, beside a look at each. */
+/* Every position, against testing each. */
 static void against_a_look_at_each(void)
 {
     for (uint64_t r = 0; r < 400; r++) {

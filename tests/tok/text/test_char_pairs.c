@@ -3,7 +3,7 @@
 
 #include "tests/t.h"
 
-/* More pairs than there are entries: each is either missing or has its own number. */
+/* More pairs than entries: each is either missing or has its own number. */
 static void a_pair_never_gets_the_number_of_another(void)
 {
     struct char_pairs s;

@@ -65,7 +65,7 @@ static void entries(void)
     }
 }
 
-/* Each way against the strings one after the other. */
+/* Each implementation against plain concatenation. */
 static void joined(void)
 {
     static struct made m;
@@ -114,7 +114,7 @@ static void make_runs(struct id_bytes_table *t)
     id_bytes_set(t, WORD, word, strlen(word), 0);
 }
 
-/* Words and characters, of which `bytes` of 16 are bytes; of `odd` texts some things that make no
+/* Words and characters, of which `bytes` of 16 are bytes; `odd` texts also have some that form no
  * character. */
 static size_t make_text(int32_t *id, size_t n, uint64_t stream, uint32_t bytes, bool odd)
 {
@@ -135,7 +135,7 @@ static size_t make_text(int32_t *id, size_t n, uint64_t stream, uint32_t bytes, 
     return k;
 }
 
-/* What is appended is UTF-8, what is odd ends where no run goes on, and nothing is left out. */
+/* What is appended is UTF-8, odd stretches end where no run continues, and nothing is skipped. */
 static void runs(void)
 {
     struct id_bytes_table t;

@@ -30,7 +30,7 @@ static void words_of_every_length_are_found(void)
     arena_finish(&a);
 }
 
-/* Every pair of words that differ in one byte, in every place, is told apart. */
+/* Any two words that differ in one byte, at any position, are distinguished. */
 static void one_byte_tells_words_apart(void)
 {
     char text[48][48];
@@ -77,7 +77,7 @@ static size_t crowded(uint64_t common, bool first, size_t n, unsigned shift)
     return same;
 }
 
-/* Whatever they are, a constant of the hash or one bit of it else: the other bytes tell. */
+/* Even for a constant of the hash, or with one bit changed: the other bytes count. */
 static void no_bytes_hide_others(void)
 {
     static const uint64_t constant[] = {0, 0x9E3779B97F4A7C15u, 0xD1B54A32D192ED03u};

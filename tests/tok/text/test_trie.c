@@ -9,7 +9,7 @@
 #include "base/core/mem.h"
 #include "tests/t.h"
 
-/* The value of a string, -1 if it is none of the keys. */
+/* The value of a string, -1 if it is not a key. */
 static int32_t find(const struct trie *t, const char *text, size_t n)
 {
     uint32_t at = TRIE_ROOT;
@@ -27,8 +27,9 @@ static int32_t look(const struct trie_key *key, size_t n, const char *text, size
     return -1;
 }
 
-/* Random keys over `letters` byte values: all are found, and random strings are only if they are
- * keys. */
+/*
+ * Random keys over `letters` byte values: all are found, and random strings only if they are keys.
+ */
 static void check(size_t n, uint32_t letters, uint32_t longest)
 {
     struct arena a = {0};

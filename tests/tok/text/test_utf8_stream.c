@@ -9,7 +9,7 @@
 #include "tests/t.h"
 #include "tok/tokenizer/tokenizer.h"
 
-/* Where utf8_char first finds no character; n: nowhere. */
+/* Where utf8_char first fails; n: nowhere. */
 static size_t twin(const char *p, size_t n)
 {
     size_t i = 0;

@@ -4,8 +4,8 @@
 
 #include "tests/tok/hf_make.h"
 
-/* Encoding and decoding allocate nothing once they are warm: calls of malloc and its like are
- * counted. */
+/* Encoding and decoding allocate nothing once they are warm: counts calls of malloc and its
+ * relatives. */
 
 static size_t calls;
 
@@ -42,7 +42,7 @@ static const char *const texts[] = {
     "\xff bad \xe6\xbc bytes",
 };
 
-/* Each text there and back; returns how many ids that were. */
+/* Encodes and decodes each text; returns the number of ids. */
 static size_t round_trip(const struct tokenizer *t, struct tok_work *w, struct tok_ids *ids,
                          struct buf *text)
 {

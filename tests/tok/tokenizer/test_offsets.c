@@ -4,8 +4,8 @@
 
 #include "tests/tok/hf_make.h"
 
-/* Expected places are those of Hugging Face's tokenizers 0.23.3 on the same file;
- * tests/interop/tok_offsets.py asks it about many more. */
+/* Expected offsets are those of Hugging Face's tokenizers 0.23.3 on the same file;
+ * tests/interop/tok_offsets.py queries it for many more. */
 
 static void places(const struct tokenizer *t, const char *text, enum tok_unit unit,
                    const char *want)
@@ -45,7 +45,7 @@ static void of_characters_and_bytes(void)
     struct tokenizer *t = open_made(&m);
     places(t, "", TOK_CHARS, "");
     places(t, "abc a", TOK_CHARS, "0-3 3-5");
-    /* a token with a part of a character stands at all of it */
+    /* a token with part of a character spans all of it */
     places(t, "\u00e9 a", TOK_CHARS, "0-1 0-1 1-3");
     places(t, "\u00e9 a", TOK_BYTES, "0-2 0-2 2-4");
     tok_close(t);
@@ -59,7 +59,7 @@ static void white_space_is_left_out(void)
     tok_close(t);
     m.post = HF_LEVEL("true");
     t = open_made(&m);
-    places(t, "a  a", TOK_CHARS, "0-1 2-2 3-4"); /* the first space was put there */
+    places(t, "a  a", TOK_CHARS, "0-1 2-2 3-4"); /* the first space was prepended */
     places(t, "\u00e9 a", TOK_BYTES, "0-0 0-2 0-2 3-4");
     tok_close(t);
 }

@@ -18,7 +18,7 @@ static const struct opt rows[] = {
 };
 static const struct opt_table table = {.program = "test", .help = "test", .opt = rows};
 
-/* What the words of a command line open. */
+/* The tokenizer that a command line opens. */
 static int open_words(const char *words, struct tokenizer **ret, struct err *e)
 {
     char copy[1024], *argv[16] = {"test"};

@@ -6,7 +6,7 @@
 #include "tests/tok/hf_make.h"
 #include "tests/tok/make.h"
 
-/* One text by several threads: the ids, the counts and the failures of one. */
+/* One text by several threads: same ids, counts and failures as by one. */
 
 enum { MOST = 5 };
 
@@ -50,7 +50,7 @@ static void finish(struct threads *s)
     pool_destroy(s->pool);
 }
 
-/* Whole, or, with `longest`, in parts of up to so many bytes. */
+/* Whole, or, with `longest`, in parts of up to that many bytes. */
 static int by_all(struct threads *s, const struct buf *text, size_t longest, struct tok_ids *ids,
                   struct err *e)
 {
@@ -203,7 +203,7 @@ static void sentencepiece(void)
     }
 }
 
-/* Unigram: the ids behind a cut hang on the sum of all scores before it. */
+/* Unigram: the ids after a split point depend on the sum of all scores before it. */
 static void sums(void)
 {
     for (uint64_t n = 0; n < 10; n++) {
@@ -218,7 +218,7 @@ static void sums(void)
             buf_adds(&text, make_part[(n * 5 + t_rand(n, i) % (4 + n)) % MAKE_PARTS]);
         same(&s, &text, 0);
         same(&s, &text, 300000);
-        text.len = 90000; /* another text, with what is remembered */
+        text.len = 90000; /* another text, with a warm cache */
         same(&s, &text, 0);
         finish(&s);
         tok_close(t);
@@ -227,8 +227,7 @@ static void sums(void)
     }
 }
 
-/* JapaneseSentencePiece: what the plain wrapper gives for the text with LF in the place of CR LF.
- */
+/* JapaneseSentencePiece: the result of the plain wrapper for the text with LF in place of CR LF. */
 static void carriage_returns(void)
 {
     static const char *const part[] = {"\r", "\r\n", "\n", "ab", " c", "<s>", "\r\r\n", "x"};
@@ -283,7 +282,7 @@ static void decode_one(void *arg, int task, int thread)
     tok_decode(d->s->t, d->s->work[thread], d->ids.id, d->ids.n, &d->text[thread], &d->err[thread]);
 }
 
-/* What decoding needs is made for the first text: here by all threads at once. */
+/* What decoding needs is created for the first text: here by all threads at once. */
 static void first_texts_are_decoded_at_once(void)
 {
     for (int kind = 0; kind < 2; kind++) {

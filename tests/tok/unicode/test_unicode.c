@@ -129,7 +129,7 @@ static void marks_are_ordered_and_block_one_another(void)
     is_normal(UNI_NFC, "\U00011935\U00011930", "\U00011935\U00011930");
 }
 
-/* as many marks as one likes: linear, on the heap, in order */
+/* any number of marks: linear time, on the heap, in order */
 static void long_runs_of_marks_keep_their_order(void)
 {
     enum { N = 200000 };
@@ -153,7 +153,7 @@ static void what_stays_is_found(void)
     T_EQ(uni_normal_prefix(UNI_NFC, text, 45), 45);
 }
 
-/* Each character by itself, and far inside a text, where many are looked at together. */
+/* Each character by itself, and far inside a text, where blocks are processed. */
 static void what_stays_is_found_everywhere(void)
 {
     enum { AROUND = 24 };
@@ -175,7 +175,7 @@ static void what_stays_is_found_everywhere(void)
     }
 }
 
-/* whatever the bytes: nothing outside them is read (the sanitizers look), and it ends */
+/* for any bytes: nothing outside is read (checked by the sanitizers), and it terminates */
 static void bytes_that_are_no_utf8_do_no_harm(void)
 {
     for (uint64_t i = 0; i < 20000; i++) {

@@ -10,7 +10,7 @@
 
 static const char text[] = "aaaa aaab abab\nabab1ab ba,ba\naaaaaaa bbbbb ab a\n";
 
-/* The model that the options and the text give. */
+/* The model learnt with the options from the text. */
 static int learn(struct given *g, struct buf *model, struct err *e)
 {
     struct learn_meta meta;
@@ -140,7 +140,7 @@ static void what_does_not_fit(void)
     buf_finish(&model);
 }
 
-/* Forms of pieces joined at any place say what learn_valid says of all their characters. */
+/* Forms concatenated at any point agree with learn_valid over all characters. */
 static void forms_say_what_characters_say(void)
 {
     static const uint8_t classes[] = {LEARN_NEVER,  LEARN_MARK,       LEARN_MARK,      LEARN_DIGIT,

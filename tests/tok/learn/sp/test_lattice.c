@@ -6,7 +6,7 @@
 
 #include "tests/tok/learn_make.h"
 
-/* A lattice over made-up words with pieces of random scores. */
+/* A lattice over random words with pieces of random scores. */
 struct world {
     struct learn_sentences from;
     struct learn_valid valid;
@@ -98,7 +98,7 @@ static struct lattice_scores scores_of(const struct world *w)
     return (struct lattice_scores){w->score, w->prob, w->n, -18};
 }
 
-/* ---- the slow twin: pieces are looked for one by one, in long doubles ---------------------- */
+/* ---- the slow twin: pieces are searched one by one, in long doubles ------------------------ */
 
 struct twin {
     const struct world *w;
@@ -113,7 +113,7 @@ static bool stands(const struct world *w, size_t piece, uint32_t at, uint32_t en
            memcmp(w->text.sym + w->at[piece], w->text.sym + at, n * sizeof(uint32_t)) == 0;
 }
 
-/* Whether the character at a place has a piece. */
+/* Whether the character at a position has a piece. */
 static bool is_bare(const struct world *w, uint32_t at)
 {
     for (size_t k = 0; k < w->n; k++)
@@ -185,7 +185,7 @@ static void compare(struct world *w)
     free(count);
 }
 
-/* Some pieces go, characters among them. */
+/* Some pieces are removed, characters among them. */
 static void thin_out(struct world *w, uint64_t seed)
 {
     uint32_t *to = mem_new(w->n, sizeof(*to)), n = 0;
@@ -219,13 +219,13 @@ static void expectation(void)
     pool_destroy(pool);
 }
 
-/* Segments whose probability no double holds. */
+/* Segments whose probability underflows a double. */
 static void long_segments(void)
 {
     struct pool *pool = pool_create(1);
     for (uint64_t seed = 22; seed < 25; seed++) {
         struct world w;
-        open_world(&w, seed * 11, 6, 1500, pool); /* three kinds of characters: never cut */
+        open_world(&w, seed * 11, 6, 1500, pool); /* three kinds of characters: never split */
         T_CHECK(w.text.longest > 500);
         compare(&w);
         thin_out(&w, seed);
@@ -235,7 +235,7 @@ static void long_segments(void)
     pool_destroy(pool);
 }
 
-/* The best way without the piece: all others are tried. */
+/* The best path without the piece: all others are tried. */
 static double without(const struct world *w, uint32_t at, uint32_t end, size_t but)
 {
     if (at == end)
@@ -277,7 +277,7 @@ static void other_ways(void)
     pool_destroy(pool);
 }
 
-/* Expectation and maximization: the text never becomes less likely. */
+/* EM: the text never becomes less likely. */
 static void never_falls(void)
 {
     struct pool *pool = pool_create(2);

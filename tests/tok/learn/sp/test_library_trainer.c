@@ -19,7 +19,7 @@ static const struct opt_table table = {.program = "test", .help = "test", .opt =
 struct text {
     const char *const *line;
     size_t n, at;
-    int code; /* what reading ends in */
+    int code; /* the result of reading */
     size_t words;
 };
 

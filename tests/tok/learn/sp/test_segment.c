@@ -62,7 +62,7 @@ static void cuts(void)
     learn_sentences_finish(&from);
 }
 
-/* With nothing but U+2585 there is nothing. */
+/* A text of U+2585 alone gives nothing. */
 static void nothing(void)
 {
     static const uint32_t ch[] = {0x2585, 0x2585};
@@ -80,7 +80,7 @@ static void nothing(void)
     learn_sentences_finish(&from);
 }
 
-/* Characters and their weights stay, whatever is cut. */
+/* Characters and their weights are the same, however words are split. */
 static void sums(void)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {

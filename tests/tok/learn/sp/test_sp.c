@@ -23,7 +23,7 @@ static void put_chars(struct buf *b, const uint32_t *c, size_t n)
     }
 }
 
-/* "text count" for each, and the required characters behind them. */
+/* "text count" for each, followed by the required characters. */
 static void check(struct given *g, const char *text, const char *want, const char *want_chars)
 {
     struct learn_sp s;
@@ -144,7 +144,7 @@ static void samples_are_fixed(void)
     g.o.shuffle_input_sentence = true;
     T_OK(load(&g, buf_str(&text), &s, &e), &e);
     T_EQ(s.text.n, 200);
-    uint64_t big = 0; /* some of each half are there */
+    uint64_t big = 0; /* both halves occur */
     for (size_t i = 0; i < 200; i++)
         big += s.text.start[i + 1] - s.text.start[i] == 4 && s.text.ch[s.text.start[i] + 1] >= '5';
     T_CHECK(big > 50 && big < 150);

@@ -22,7 +22,7 @@ static void finish(struct made *m)
     free(m->count);
 }
 
-/* `words` words of up to `most` of `letters` symbols, many of them alike. */
+/* `words` words of up to `most` of `letters` symbols, many of them equal. */
 static void make(struct made *m, uint64_t seed, uint32_t words, uint32_t most, uint32_t letters,
                  uint32_t ends)
 {
@@ -54,7 +54,7 @@ static bool has(const struct learn_text *t, size_t at, const uint32_t *sym, uint
     return true;
 }
 
-/* Weight of all places of a substring, if it is a repeat; 0 otherwise. */
+/* The weight of all positions of a substring, if it is a repeat; 0 otherwise. */
 static uint64_t weigh(const struct learn_text *t, const uint32_t *sym, uint32_t n)
 {
     uint64_t count = 0;

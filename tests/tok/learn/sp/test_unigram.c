@@ -13,7 +13,7 @@ static int by_count(const void *a, const void *b)
     return x->c < y->c ? -1 : x->c > y->c;
 }
 
-/* Every character is required, and one that the text lacks. */
+/* Every character is required, and one that is not in the text. */
 static void require(struct learn_sp *f)
 {
     uint64_t *count = mem_new(0x10000, sizeof(*count));
@@ -80,7 +80,7 @@ static void check(const struct learn_scores *u, const struct learn_unigram_optio
     }
 }
 
-/* At most so many pieces, by one thread. */
+/* A bounded number of pieces, by one thread. */
 static void learn_few(struct learn_sp *f, uint64_t learnt, struct learn_scores *ret)
 {
     struct learn_unigram_options o = {.valid = usual_valid(16),
@@ -123,7 +123,7 @@ static void any_threads(void)
     }
 }
 
-/* "ab" and "cd" stand together whatever is around them. */
+/* "ab" and "cd" stay together whatever is around them. */
 static void finds_words(void)
 {
     static const char *const words[] = {"ab", "cd", "abcd", "cdab", "ababcd", "abe", "ecd"};
@@ -149,7 +149,7 @@ static void finds_words(void)
     learn_sp_finish(&f);
 }
 
-/* Texts without a single character that may be a piece. */
+/* Texts without any character that may be a piece. */
 static void nothing_to_learn(void)
 {
     struct learn_sp f = {.text = {.ch = mem_new(2, sizeof(uint32_t)),

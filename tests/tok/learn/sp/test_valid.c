@@ -24,7 +24,8 @@ static bool is_valid(const struct sp_train_options *o, const char *text)
         text += k;
     }
     bool valid = learn_valid(&v, kind, n);
-    for (uint32_t i = 1; i < n && valid; i++) /* what stands in a piece must be said to join */
+    for (uint32_t i = 1; i < n && valid;
+         i++) /* adjacent characters of a piece must be allowed to join */
         T_CHECK(learn_valid_joins(&v, kind[i - 1], kind[i]));
     return valid;
 }
@@ -77,7 +78,7 @@ static void by_space(void)
 #define MARK "\xe2\x96\x81"
     static const struct {
         const char *text;
-        /* by what the mark does: before words, behind them, each also inside, only marks allowed */
+        /* by what the mark does: before words, after them, each also inside, only marks allowed */
         const char *valid;
     } cases[] = {{MARK, "+++++"},          {MARK "a", "+-+-+"},      {"a" MARK, "-+-+-"},
                  {"a" MARK "b", "--++-"},  {MARK MARK, "----+"},     {MARK MARK "a", "--+--"},
