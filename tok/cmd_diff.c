@@ -108,7 +108,7 @@ static bool say_vocabularies(struct facts *f, const struct tokenizer *const t[2]
         index_vocab(&v[i], spelt);
     struct overlap a = find_overlap(&v[0], &v[1]), b = find_overlap(&v[1], &v[0]);
     facts_group(f, "vocabulary");
-    facts_text(f, "pieces_compared_as", spelt ? "they are spelt" : "the text they stand for");
+    facts_text(f, "pieces_compared_as", spelt ? "their spelling" : "the text they stand for");
     facts_number(f, "same_id", a.same);
     facts_number(f, "other_id", a.moved);
     facts_number(f, "only_in_a", a.only);

@@ -92,7 +92,7 @@ static void describe_metaspace(const struct pre_step *p, struct buf *b)
     quote(b, p->content.p, p->content.n);
     if (p->scheme != META_NEVER)
         buf_adds(b, p->scheme == META_FIRST ? ", one put before the text"
-                                            : ", one put before the text and behind each token");
+                                            : ", one put before the text and after each token");
     if (p->split)
         buf_adds(b, ", cut before each");
 }

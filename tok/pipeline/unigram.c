@@ -86,7 +86,7 @@ static int find_path(const struct pipe *p, struct pipe_work *w, const char *text
 
 /* A token at a position; the unknown one is the last, unless a single character is a token. */
 struct edge {
-    size_t end, at; /* at: where the trie stands */
+    size_t end, at; /* at: node of the trie */
     uint32_t node;
     int32_t id;
     bool begun, single, done;

@@ -167,8 +167,7 @@ static int stream_take_ids(struct docstream *d, size_t k, struct err *e)
         uint32_t v = width == 2 ? load_u16(raw + 2 * i) : load_u32(raw + 4 * i);
         if (v >= d->header.vocab_size)
             return err_set(e, ERR_DATA,
-                           "%s: at byte %llu stands id %u, but the vocabulary "
-                           "has %llu",
+                           "%s: at byte %llu: id %u is outside the vocabulary of %llu",
                            zin_name(d->in), (unsigned long long)(offset + i * width), v,
                            (unsigned long long)d->header.vocab_size);
         store_u32(p + 4 * i, v);
@@ -208,7 +207,7 @@ int docstream_begin(struct docstream *d, uint64_t *ret_n, bool *ret_more, struct
         return take_end(d, e);
     }
     if (n > DOC_MAX)
-        return stream_bad(d, e, "stands a document of more than 2^31 - 1 ids");
+        return stream_bad(d, e, "a document has more than 2^31 - 1 ids");
     d->docs++;
     *ret_n = d->left = n;
     *ret_more = true;

@@ -7,7 +7,7 @@
  * a header (vocabulary size, digest, id width, eod id, type and file of the tokenizer), then one
  * record for each document: its ids, without any end-of-document token. Bytes: tok/FORMAT.md.
  * Documents may be empty. The end is a record of its own that counts documents and ids, so that a
- * cut stream is told from a finished one.
+ * truncated stream is detected.
  */
 
 #include <stdbool.h>

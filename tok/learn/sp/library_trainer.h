@@ -48,7 +48,7 @@ struct sp_train_options {
     int64_t differential_privacy_clipping_threshold;
 };
 
-/* S: the program's struct; M: its member of this type with a dot behind ("train."), or nothing. */
+/* S: the program's struct; M: its member of this type followed by a dot ("train."), or nothing. */
 #define SP_TRAIN_ROWS(S, M, v)                                                                     \
     OPT_ROW(.name = "model_type", .type = OPT_CHOICE, .offset = offsetof(S, M model_type),         \
             .def = "unigram", .meta = "unigram|bpe|word|char", .group = "trainer", .verbs = v,     \

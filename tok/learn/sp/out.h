@@ -20,7 +20,7 @@ struct learn_scored {
 
 /* In the order of their ids, without special pieces. */
 struct learn_scores {
-    struct arena arena; /* of the texts, if whoever fills this wants one */
+    struct arena arena; /* of the texts, if the caller uses it */
     struct learn_scored *piece;
     size_t n, cap;
 };
