@@ -332,8 +332,7 @@ static int join_ids(struct joining *j, const int32_t *id, size_t n, struct err *
     return code;
 }
 
-/* ---- all tokens --------------------------------------------------------------------------------
- */
+/* ---- all tokens ------------------------------------------------------------------------------ */
 
 int decoder_run(const struct pipe *p, struct pipe_work *w, const int32_t *id, size_t n,
                 struct buf *text, struct err *e)

@@ -315,8 +315,7 @@ static int run_step(struct pipe_work *w, const struct dec_step *s, struct err *e
     return code;
 }
 
-/* ---- all steps ---------------------------------------------------------------------------------
- */
+/* ---- all steps ------------------------------------------------------------------------------- */
 
 int decoder_lists(const struct pipe *p, struct pipe_work *w, const int32_t *id, size_t n,
                   struct buf *text, struct err *e)

@@ -410,8 +410,7 @@ void pipe_open_trie(struct pipe *p)
     free(key);
 }
 
-/* ---- the model ---------------------------------------------------------------------------------
- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 static int word_encode(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
                        struct err *e)

@@ -21,8 +21,7 @@ struct run {
 
 typedef int part_encode(struct run *r, struct aligned *a, struct err *e);
 
-/* ---- added tokens ------------------------------------------------------------------------------
- */
+/* ---- added tokens ---------------------------------------------------------------------------- */
 
 static void put_token(struct run *r, const struct aligned *a, const struct added_at *at)
 {
@@ -148,8 +147,7 @@ static int pre_step(struct run *r, size_t i, struct aligned *a, struct err *e)
     return code;
 }
 
-/* ---- pre-tokens --------------------------------------------------------------------------------
- */
+/* ---- pre-tokens ------------------------------------------------------------------------------ */
 
 /* Maps the spans of a pre-token's ids to the text; a lost one stays what the model counted. */
 static void place_spans(struct run *r, const struct aligned *a, const struct pretoken *piece)

@@ -24,8 +24,8 @@ struct sp_native {
     struct sp_merge *merge;
     bool words; /* a word model: pieces are whole words */
     struct sp_plain plain;
-    unsigned char cut[128][16]; /* of ASCII: inert bytes between which the raw text may be split */
-    struct word_table *parts;   /* shared by threads: segments and their ids */
+    unsigned char cut[128][16];  /* of ASCII: inert bytes between which the raw text may be split */
+    struct word_table *segments; /* shared by threads: segments and their ids */
 };
 
 struct sp_native_state {
@@ -95,7 +95,7 @@ struct sp_native *sp_native_create(const struct sp_model *m)
     c->merge = sp_merge_create(m);
     sp_plain_init(&c->plain, &c->norm);
     find_cuts(c);
-    c->parts = word_table_create(WORD_CACHE_BYTES);
+    c->segments = word_table_create(WORD_CACHE_BYTES);
     return c;
 }
 
@@ -111,14 +111,14 @@ void sp_native_destroy(struct sp_native *c)
     sp_norm_finish(&c->norm);
     sp_merge_destroy(c->merge);
     sp_plain_finish(&c->plain);
-    word_table_destroy(c->parts);
+    word_table_destroy(c->segments);
     free(c);
 }
 
 struct sp_native_state *sp_native_state_create(const struct sp_native *c)
 {
     struct sp_native_state *s = mem_own(sizeof(*s));
-    s->cache = word_cache_create(c->parts, ids_form_for((int64_t)c->m->npieces));
+    s->cache = word_cache_create(c->segments, ids_form_for((int64_t)c->m->npieces));
     return s;
 }
 
@@ -227,8 +227,8 @@ static void fuse_unknown(const struct job *j, size_t from)
     j->s->after_unknown = after;
 }
 
-static int put_parts(const struct job *j, const char *text, const uint32_t *start, size_t n,
-                     word_miss *miss)
+static int put_segments(const struct job *j, const char *text, const uint32_t *start, size_t n,
+                        word_miss *miss)
 {
     size_t before = j->ids->n;
     int code = 0;
@@ -285,7 +285,7 @@ static int put_window(const struct job *j, bool all)
                            : cut_segments(&j->c->merge->cut, b->data, ends, 1, 0, start);
     n -= !all;
     size_t used = start[n];
-    int code = put_parts(j, b->data, start, n, miss_normal);
+    int code = put_segments(j, b->data, start, n, miss_normal);
     b->len -= used;
     memmove(b->data, b->data + used, b->len);
     return code;
@@ -384,7 +384,7 @@ static int put_some(const struct job *j, const char *text, size_t n, size_t *ret
     uint32_t *start = starts(j->s, n + 16);
     size_t k = find_raw(j->c, text, n, start);
     *ret_used = start[k];
-    return k ? put_parts(j, text, start, k, miss_raw) : 0;
+    return k ? put_segments(j, text, start, k, miss_raw) : 0;
 }
 
 /* The same for any number of bytes, with nothing readable after them. */
@@ -481,8 +481,7 @@ int sp_native_put(const struct sp_native *c, struct sp_native_state *s, const ch
     return code;
 }
 
-/* ---- parts of one text for several threads -----------------------------------------------------
- */
+/* ---- parts of one text for several threads --------------------------------------------------- */
 
 size_t sp_native_cut(const struct sp_native *c, const char *text, size_t n)
 {

@@ -85,7 +85,7 @@ struct unigram *unigram_create(const struct sp_model *m)
     fill_scores(u, m);
     fill_trie(u, m);
     sp_plain_init(&u->plain, &u->norm);
-    unigram_parts_open(u);
+    unigram_segments_open(u);
     u->byte_fallback = m->byte_fallback;
     for (int i = 0; i < 256 && m->byte_fallback; i++) {
         static const char digit[] = "0123456789ABCDEF";
@@ -105,7 +105,7 @@ void unigram_destroy(struct unigram *u)
     cut_finish(&u->cut);
     split_point4_finish(&u->near);
     sp_plain_finish(&u->plain);
-    word_table_destroy(u->parts);
+    word_table_destroy(u->segments);
     free(u->type);
     free(u->score);
     free(u);
@@ -131,12 +131,12 @@ void unigram_state_destroy(struct unigram_state *s)
     buf_finish(&s->rest);
     buf_finish(&s->text);
     free(s->node);
-    free(s->anew);
+    free(s->restart);
     free(s->path);
     free(s->live);
     word_cache_destroy(s->cache);
     tok_ids_finish(&s->stream);
-    free(s->part);
+    free(s->start);
     unigram_lanes_destroy(s->lanes);
     char_pairs_finish(&s->pairs);
     free(s->total);
@@ -177,7 +177,7 @@ static void make_nodes(struct unigram_state *s, size_t last)
     if (s->at)
         return;
     s->node[0] = (struct node){.score = s->score};
-    s->nanew = 0;
+    s->nrestarts = 0;
     s->reached = AHO_CORASICK_ROOT;
 }
 
@@ -212,17 +212,18 @@ ALWAYS void fill_node(const struct unigram *u, struct node *node, uint32_t piece
 
 /* The sum at the next position is too large: it restarts from 0, and the sums of later positions
  * that paths have reached are reduced by as much. */
-static void begin_anew(struct unigram_state *s)
+static void restart_sums(struct unigram_state *s)
 {
     struct node *from = &s->node[s->at];
-    ARRAY_GROW(s->anew, s->nanew, s->anew_room);
-    s->anew[s->nanew++] = (struct anew){s->at, from->score};
+    ARRAY_GROW(s->restart, s->nrestarts, s->restart_cap);
+    s->restart[s->nrestarts++] = (struct restart){s->at, from->score};
     from->score = 0;
 }
 
 /* The same as fill_node for the window's last position, one candidate at a time in the library's
  * order, with the reductions in between. */
-static void fill_anew(const struct unigram *u, struct unigram_state *s, uint32_t piece, size_t one)
+static void fill_restarted(const struct unigram *u, struct unigram_state *s, uint32_t piece,
+                           size_t one)
 {
     struct node to = {0};
     size_t k = 0, length = 0;
@@ -231,15 +232,15 @@ static void fill_anew(const struct unigram *u, struct unigram_state *s, uint32_t
         float score = piece ? p->score : u->unk_score;
         length = piece ? p->length : one;
         size_t from = s->at - length;
-        for (; k < s->nanew && s->anew[k].at <= from; k++)
-            to.score -= s->anew[k].by;
+        for (; k < s->nrestarts && s->restart[k].at <= from; k++)
+            to.score -= s->restart[k].by;
         float sum = score + s->node[from].score;
         if (first || sum > to.score)
             to = (struct node){.score = sum, .piece = piece};
         piece = piece ? p->more & AHO_CORASICK_NEXT : 0;
     }
-    for (; k < s->nanew; k++)
-        to.score -= s->anew[k].by;
+    for (; k < s->nrestarts; k++)
+        to.score -= s->restart[k].by;
     s->node[s->at] = to;
 }
 
@@ -250,12 +251,12 @@ static void extend(const struct unigram *u, struct unigram_state *s)
     const char *p = window(s, &n);
     size_t one = sp_char_length(p + s->at, n - s->at);
     if (fabsf(s->node[s->at].score) > UNIGRAM_MOST)
-        begin_anew(s);
+        restart_sums(s);
     s->reached = aho_corasick_step(&u->ends, s->reached, u->ends.number[utf8_code(p + s->at, one)]);
     s->at += one;
     uint32_t piece = u->ends.unit[s->reached].piece;
-    if (s->nanew)
-        fill_anew(u, s, piece, one);
+    if (s->nrestarts)
+        fill_restarted(u, s, piece, one);
     else
         fill_node(u, &s->node[s->at], piece, false, one);
 }
@@ -328,12 +329,12 @@ static void unigram_settle(const struct unigram *u, struct unigram_state *s, siz
     s->at -= end;
     if (s->at)
         memmove(s->node, s->node + end, (s->at + 1) * sizeof(*s->node));
-    size_t old = 0, all = s->nanew;
-    while (old < all && s->anew[old].at <= end)
+    size_t old = 0, all = s->nrestarts;
+    while (old < all && s->restart[old].at <= end)
         old++;
     for (size_t i = old; i < all; i++)
-        s->anew[i - old] = (struct anew){s->anew[i].at - end, s->anew[i].by};
-    s->nanew = all - old;
+        s->restart[i - old] = (struct restart){s->restart[i].at - end, s->restart[i].by};
+    s->nrestarts = all - old;
 }
 
 /* The last position that every path which may still win passes; 0 if that is the window's start. */
@@ -494,7 +495,7 @@ static size_t put_unigram(const struct unigram *u, struct unigram_state *s, cons
     size_t used = 0, k = 1;
     while (k && used < n) {
         if (s->at_cut && !s->text.len && !u->samples) {
-            used += unigram_put_parts(u, s, text + used, n - used, last, ids);
+            used += unigram_put_segments(u, s, text + used, n - used, last, ids);
             if (!last && n - used <= UNIGRAM_REST)
                 break; /* together with what follows */
         }

@@ -48,7 +48,7 @@ struct unigram {
     bool ascii_joins;             /* a rule has ASCII after its first character */
     bool samples;                 /* a random path instead of the best */
     double alpha;
-    struct word_table *parts; /* shared by threads: segments, their ids and limits */
+    struct word_table *segments; /* shared by threads: segments, their ids and limits */
 };
 
 /* The best path that ends at a position: its last piece. */
@@ -58,7 +58,7 @@ struct node {
 };
 
 /* A position where sums restarted, and what was subtracted from later ones. */
-struct anew {
+struct restart {
     size_t at;
     float by;
 };
@@ -72,16 +72,16 @@ struct unigram_state {
     float score;       /* of the path to there */
     struct node *node; /* by position of a character's start, up to `at` */
     size_t room;
-    size_t at;         /* the last position reached */
-    struct anew *anew; /* in the window, by position */
-    size_t nanew, anew_room;
+    size_t at;               /* the last position reached */
+    struct restart *restart; /* in the window, by position */
+    size_t nrestarts, restart_cap;
     uint32_t reached;   /* state of `ends` there */
     bool after_unknown; /* the last id emitted was the unknown piece */
     bool at_cut;        /* the raw text may be split here, and all before is encoded */
     struct word_cache *cache;
     float ended;           /* the sum at the end of the previous text */
     struct tok_ids stream; /* output of the cache: ids with limits (unigram_segment.c) */
-    uint32_t *part;        /* starts of segments */
+    uint32_t *start;       /* starts of segments */
     struct unigram_lanes *lanes;
     enum simd_level level;
     struct char_pairs pairs; /* whether pairs of characters may be split */
@@ -155,7 +155,7 @@ float unigram_learnt(const struct unigram *u, struct unigram_state *s, size_t i,
                      struct tok_ids *ids);
 
 /* unigram_segment.c */
-void unigram_parts_open(struct unigram *u);
+void unigram_segments_open(struct unigram *u);
 
 /* Appends the normalized form of text between two split points to the window. */
 void unigram_normalize(const struct unigram *u, struct unigram_state *s, const char *text,
@@ -163,8 +163,8 @@ void unigram_normalize(const struct unigram *u, struct unigram_state *s, const c
 
 /* Encodes raw segments of text that begins at a split point, except the text's last one; returns
  * the bytes used. */
-size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,
-                         size_t n, bool last, struct tok_ids *ids);
+size_t unigram_put_segments(const struct unigram *u, struct unigram_state *s, const char *text,
+                            size_t n, bool last, struct tok_ids *ids);
 
 /* The next split point after text[0]; n: none. */
 size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const char *text,

@@ -75,9 +75,9 @@ static bool may_part(const struct unigram *u, uint32_t a, uint32_t b)
     return true;
 }
 
-void unigram_parts_open(struct unigram *u)
+void unigram_segments_open(struct unigram *u)
 {
-    u->parts = word_table_create(WORD_CACHE_BYTES);
+    u->segments = word_table_create(WORD_CACHE_BYTES);
     u->space = u->ends.number[utf8_code(u->norm.space, u->norm.space_length)];
     for (uint32_t c = 0; c < 128; c++)
         u->ascii_joins |= !sp_is_apart(&u->plain, c);
@@ -110,9 +110,9 @@ static void segment_make_room(const struct unigram *u, struct unigram_state *s)
 {
     if (s->cache)
         return;
-    s->cache = word_cache_create(u->parts, ids_form_for(1 << TOLD_BITS));
+    s->cache = word_cache_create(u->segments, ids_form_for(1 << TOLD_BITS));
     s->lanes = unigram_lanes_create(s->level);
-    s->part = mem_new(UNIGRAM_CHUNK + 16, sizeof(*s->part));
+    s->start = mem_new(UNIGRAM_CHUNK + 16, sizeof(*s->start));
     char_pairs_init(&s->pairs);
 }
 
@@ -149,8 +149,8 @@ static bool joins(const struct unigram *u, const char *p)
  * follow it. None is before a character that the next one joins. AHEAD bytes after the text belong
  * to the buffer.
  */
-static size_t find_parts(const struct unigram *u, struct unigram_state *s, const char *text,
-                         size_t n, uint32_t *start)
+static size_t find_segments(const struct unigram *u, struct unigram_state *s, const char *text,
+                            size_t n, uint32_t *start)
 {
     const unsigned char *p = (const unsigned char *)text;
     size_t k = 1, length = utf8_char(text, text + n), at = length,
@@ -336,17 +336,17 @@ static void put_stream(const struct unigram *u, struct unigram_state *s, const c
 static size_t put_some(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
                        struct tok_ids *ids)
 {
-    size_t k = find_parts(u, s, text, n, s->part);
+    size_t k = find_segments(u, s, text, n, s->start);
     if (!k)
         return 0;
     s->stream.n = 0;
-    find_ids(u, s, text, s->part, k, &s->stream);
-    put_stream(u, s, text, s->part, (const uint32_t *)s->stream.id, s->stream.n, ids);
-    return s->part[k];
+    find_ids(u, s, text, s->start, k, &s->stream);
+    put_stream(u, s, text, s->start, (const uint32_t *)s->stream.id, s->stream.n, ids);
+    return s->start[k];
 }
 
-size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,
-                         size_t n, bool last, struct tok_ids *ids)
+size_t unigram_put_segments(const struct unigram *u, struct unigram_state *s, const char *text,
+                            size_t n, bool last, struct tok_ids *ids)
 {
     size_t used = 0, k = 1;
     segment_make_room(u, s);
@@ -393,8 +393,8 @@ static uint32_t *room_for(struct tok_ids *to, size_t n)
     return p;
 }
 
-/* Text between split points that find_parts does not see: one segment, to be encoded later. Returns
- * its bytes; 0: no split point is near. */
+/* Text between split points that find_segments does not see: one segment, to be encoded later.
+ * Returns its bytes; 0: no split point is near. */
 static size_t look_slowly(const struct unigram *u, struct unigram_state *s, const char *text,
                           size_t n, struct tok_ids *ret)
 {
@@ -418,19 +418,19 @@ void unigram_look(const struct unigram *u, struct unigram_state *s, const char *
     segment_make_room(u, s);
     for (size_t used = 0, k; n - used > 2 * AHEAD; used += k) {
         size_t most = n - used - AHEAD < UNIGRAM_CHUNK ? n - used - AHEAD : UNIGRAM_CHUNK;
-        uint32_t parts = (uint32_t)find_parts(u, s, text + used, most, s->part);
-        if (!parts) {
+        uint32_t count = (uint32_t)find_segments(u, s, text + used, most, s->start);
+        if (!count) {
             if (!(k = look_slowly(u, s, text + used, n - used, ret)))
                 break;
             continue;
         }
-        uint32_t *head = room_for(ret, 2 + parts + 1);
-        head[0] = parts;
-        memcpy(head + 2, s->part, (parts + 1) * sizeof(*s->part));
+        uint32_t *head = room_for(ret, 2 + count + 1);
+        head[0] = count;
+        memcpy(head + 2, s->start, (count + 1) * sizeof(*s->start));
         size_t at = ret->n;
-        find_ids(u, s, text + used, s->part, parts, ret);
-        ((uint32_t *)ret->id)[at - parts - 2] = (uint32_t)(ret->n - at);
-        k = s->part[parts];
+        find_ids(u, s, text + used, s->start, count, ret);
+        ((uint32_t *)ret->id)[at - count - 2] = (uint32_t)(ret->n - at);
+        k = s->start[count];
     }
 }
 

@@ -25,7 +25,7 @@ struct pair {
     struct sp_norm norm;
     struct trie trie;
     float unk_score;
-    uint64_t anew; /* how often sums restarted */
+    uint64_t restarts; /* how often sums restarted */
 };
 
 struct place {
@@ -89,7 +89,7 @@ static void offer_all(struct pair *p, struct place *place, const char *text, siz
     bool alone = false;
     if (fabsf(place[at].score) > 100000) {
         float by = place[at].score;
-        p->anew++;
+        p->restarts++;
         for (size_t i = at; i <= *furthest; i++)
             place[i].score -= i == at || place[i].reached ? by : 0;
     }
@@ -295,7 +295,7 @@ static void sums_grow(void)
             buf_adds(&text, make_part[(n * 7 + t_rand(n, i) % few) % MAKE_PARTS]);
         same(&p, text.data, text.len, 0, n);
         same(&p, text.data, text.len, 50000, n); /* with a warm cache */
-        T_CHECK(p.anew > 8);
+        T_CHECK(p.restarts > 8);
         close_pair(&p);
         buf_finish(&p.bytes);
         buf_finish(&text);
@@ -328,7 +328,7 @@ static void words_do_not_hold_beyond_where_sums_begin_anew(void)
     for (int i = 0; i < 500; i++)
         buf_adds(&text, "xy");
     same(&p, text.data, text.len, 0, 1);
-    T_EQ(p.anew, 1);
+    T_EQ(p.restarts, 1);
     close_pair(&p);
     buf_finish(&p.bytes);
     buf_finish(&text);
