@@ -3,11 +3,11 @@
 #define TOK_BPE_BPE_H
 
 /*
- * Byte-pair merging, the one engine behind every format. Of all adjacent pairs in the table the one
- * with the lowest rank is merged, of equal ranks the leftmost, until no pair is left.
- * A list of merges (rank: its line), tiktoken's ranks (every split of a token into two tokens) and
- * SentencePiece's scores (rank: their descending order, equal scores alike) all become such a
- * table.
+ * Byte-pair merging (Sennrich et al. 2016), the one engine behind every format. Of all adjacent
+ * pairs in the table the one with the lowest rank is merged, of equal ranks the leftmost, until no
+ * pair is left. A list of merges (rank: its line), tiktoken's ranks (every split of a token into
+ * two tokens) and SentencePiece's scores (rank: their descending order, equal scores alike) all
+ * become such a table.
  *
  * A few symbols are searched linearly; more go through lists of positions by rank, so that n
  * symbols take O(n log n) steps, whatever they are.

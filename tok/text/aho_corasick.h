@@ -3,7 +3,8 @@
 #define TOK_TEXT_AHO_CORASICK_H
 
 /*
- * Finds the pieces that end at each position of a text: an Aho-Corasick automaton over characters.
+ * Finds the pieces that end at each position of a text: an automaton of Aho and Corasick (1975)
+ * over characters.
  * Its state is the longest suffix of the text so far that is a prefix of a piece. A state has the
  * longest piece that ends there, and each piece the next shorter one. A lattice is thus filled
  * position by position from what precedes it.

@@ -230,7 +230,7 @@ static struct lattice_scores scores_of(const struct state *s)
     return (struct lattice_scores){s->score, s->prob, s->n, s->least - 10};
 }
 
-/* Digamma function: recurrence up to 7, asymptotic series above. */
+/* Digamma: recurrence up to 7, asymptotic series above (Abramowitz and Stegun 6.3.5, 6.3.18). */
 static double digamma(double x)
 {
     double r = 0;

@@ -3,10 +3,10 @@
 #define TOK_LEARN_SP_UNIGRAM_H
 
 /*
- * Pieces of a unigram model as SentencePiece 0.2.2 learns them: all characters and the substrings
- * that cover most of the text are the seed; EM steps (with digamma, and dropping everything
- * expected less than half a time) alternate with prunings, which keep the pieces whose loss would
- * cost most; the rest is cut to size by score, with all required characters in it.
+ * Pieces of a unigram model (Kudo 2018) as SentencePiece 0.2.2 learns them: all characters and the
+ * substrings that cover most of the text are the seed; EM steps (with digamma, and dropping
+ * everything expected less than half a time) alternate with prunings, which keep the pieces whose
+ * loss would cost most; the rest is cut to size by score, with all required characters in it.
  *
  * It is the same algorithm, not the same arithmetic: sums are exact where the library adds floats
  * in an order that depends on its threads, and the seed has any repeat within words that may be a
