@@ -66,8 +66,7 @@ static int spell_escape(struct pattern *s)
     if (pattern_is_set(s))
         return s->i++, pattern_set(s, c);
     if (c && strchr("XyY", c))
-        return pattern_refuse(s, at,
-                              "\\X, \\y or \\Y, which depend on the version of Unicode,");
+        return pattern_refuse(s, at, "\\X, \\y or \\Y, which depend on the version of Unicode,");
     if (c && strchr("bBkgRNOAzZGK", c))
         s->i++;
     switch (c) {

@@ -166,8 +166,7 @@ static int stream_take_ids(struct docstream *d, size_t k, struct err *e)
     for (size_t i = 0; i < k; i++) {
         uint32_t v = width == 2 ? load_u16(raw + 2 * i) : load_u32(raw + 4 * i);
         if (v >= d->header.vocab_size)
-            return err_set(e, ERR_DATA,
-                           "%s: at byte %llu: id %u is outside the vocabulary of %llu",
+            return err_set(e, ERR_DATA, "%s: at byte %llu: id %u is outside the vocabulary of %llu",
                            zin_name(d->in), (unsigned long long)(offset + i * width), v,
                            (unsigned long long)d->header.vocab_size);
         store_u32(p + 4 * i, v);

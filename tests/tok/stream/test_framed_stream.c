@@ -164,7 +164,8 @@ static void lies_are_found(void)
     /* a count without its ids: nothing of that size is allocated */
     spoil(64, 0x7fffffff, "before its end mark");
     spoil(64, 0x80000000u, "more than 2^31 - 1");
-    spoil(64 + 4 + 4, 1001, "id 1001 is outside"); /* document 0 is empty, the next one's first ids */
+    spoil(64 + 4 + 4, 1001,
+          "id 1001 is outside"); /* document 0 is empty, the next one's first ids */
 }
 
 static int read_header(const struct buf *b, struct docstream *ret, struct err *e)
