@@ -122,8 +122,7 @@ void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c
 
 int cmd_train(const struct cli *c, struct err *e);
 int cmd_train_folder(const struct cli *c, struct err *e); /* creates the folder if it is missing */
-int cmd_learn(const struct cli *c,
-              struct err *e); /* train with our own BPE and WordPiece trainers */
+int cmd_learn(const struct cli *c, struct err *e);        /* our BPE and WordPiece trainers */
 /* Whether --type, --engine and the other options select SentencePiece's own trainer. */
 bool cmd_is_theirs(const struct cli *c);
 /* Defaults that depend on --type of train. */

@@ -27,9 +27,8 @@ struct bpe {
     uint64_t *pair; /* by number: left << 42 | right << 21 | result; all ones: a gap */
     uint32_t *rank; /* by number, without gaps; NULL: the number itself */
     uint32_t ranks;
-    uint32_t base; /* the lowest symbol */
-    uint32_t
-        *first; /* FIRST x FIRST: numbers of the pairs of the FIRST lowest symbols, mostly bytes */
+    uint32_t base;   /* the lowest symbol */
+    uint32_t *first; /* FIRST x FIRST: numbers of pairs of the lowest symbols, mostly bytes */
 };
 
 #define HASH_LEFT 0x9E3779B1u

@@ -186,8 +186,7 @@ static size_t small_table_empty(struct small_table *t, bool half, unsigned kind)
     return used;
 }
 
-/* Evicts the newer words of each bucket, and those in adjacent buckets, reachable only by a full
- * one. */
+/* Evicts the newer words of each bucket, and words beside their own, found only past a full one. */
 size_t small_thin(struct small_table *t)
 {
     return small_table_empty(t, true, 0);

@@ -59,9 +59,8 @@ struct tok_options {
     int64_t vocab_size;    /* TOK_NULL; TOK_TIKTOKEN in JSON: 0 for 131072; 0 elsewhere */
     const char *eod_token; /* overrides the type's end of document; NULL: by type */
     const char *merges;    /* TOK_GPT2_BPE: NULL for the merges.txt beside the vocabulary */
-    const char
-        *pattern; /* TOK_TIKTOKEN: a name of tok/formats/encodings.h, or a pattern; NULL: by size */
-    int64_t num_special;        /* TOK_TIKTOKEN in JSON: ids before the ranks; 0: 1000 */
+    const char *pattern;   /* TOK_TIKTOKEN: a name (encodings.h) or a pattern; NULL: by size */
+    int64_t num_special;   /* TOK_TIKTOKEN in JSON: ids before the ranks; 0: 1000 */
     const char *const *special; /* the first of these; none: <unk> <s> </s> */
     size_t nspecial;
     double dropout;   /* probability of leaving out a merge; 0: as the file says; below 0: none */

@@ -36,9 +36,8 @@ struct beside {
 
 struct listed {
     int64_t id;
-    size_t order, place; /* position among all; index in the tokenizer.json */
-    const struct json
-        *j; /* the token, or with a key its content; NULL: it is from the tokenizer.json */
+    size_t order, place;  /* position among all; index in the tokenizer.json */
+    const struct json *j; /* the token, or its content; NULL: from the tokenizer.json */
 };
 
 static char *path_beside(const char *path, const char *name)

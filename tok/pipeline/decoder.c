@@ -18,16 +18,14 @@
  */
 
 struct table {
-    bool works; /* false: lists are needed */
-    bool bytes; /* DEC_BYTE_LEVEL is the only step */
-    bool first; /* the first string differs from the same one elsewhere, */
-    bool last;  /* or the last one */
-    bool
-        fall_back; /* bytes are joined: ID_BYTES_RUN; ids outside the vocabulary do not end a run */
-    size_t nalone; /* number of leading steps that take each string by itself */
-    struct string_ref what,
-        by;       /* their only effect is to replace `what` by `by`; what.n: 0 if not */
-    size_t strip; /* index of the step that strips the whole text, 0 if none */
+    bool works;                 /* false: lists are needed */
+    bool bytes;                 /* DEC_BYTE_LEVEL is the only step */
+    bool first;                 /* the first string differs from the same one elsewhere, */
+    bool last;                  /* or the last one */
+    bool fall_back;             /* bytes are joined: ID_BYTES_RUN; unknown ids do not end a run */
+    size_t nalone;              /* number of leading steps that take each string by itself */
+    struct string_ref what, by; /* their effect: replace `what` by `by`; what.n: 0 if not */
+    size_t strip;               /* index of the step that strips the whole text, 0 if none */
     struct id_bytes_table of;
 };
 

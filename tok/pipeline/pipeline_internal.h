@@ -45,10 +45,9 @@ struct pipe {
      * here, and the model maps each byte to the id of its character.
      */
     bool letters;
-    bool all_bytes;         /* the vocabulary has the whole byte alphabet */
-    uint32_t byte_sym[256]; /* id of the byte's character, SYM_NONE if there is none */
-    struct string_map
-        whole; /* ignore_merges: vocabulary entries as bytes that are looked up whole */
+    bool all_bytes;          /* the vocabulary has the whole byte alphabet */
+    uint32_t byte_sym[256];  /* id of the byte's character, SYM_NONE if there is none */
+    struct string_map whole; /* ignore_merges: entries that are looked up whole, as bytes */
     struct buf whole_text;
     struct cut cut;           /* split points of a byte-level model that has all bytes */
     struct split_point4 near; /* the same for vocabularies of characters; else empty */
@@ -77,8 +76,7 @@ struct pipe {
     double unk_score, largest; /* MODEL_UNIGRAM; largest: of the absolute scores */
 
     struct decoder *decoder;
-    struct word_table
-        *words; /* shared by threads: pre-tokens, or segments of them, and their ids */
+    struct word_table *words; /* shared by threads: pre-tokens, or segments, and their ids */
 };
 
 struct pretoken {

@@ -31,11 +31,10 @@ struct pipe_segments {
     bool punctuation;           /* one that is a pre-token by itself */
     bool prefixes;              /* something is prepended to a text, or to what follows a token */
     unsigned char cut[128][16]; /* positions of kind BETWEEN or BOUNDARY, a bit per pair */
-    unsigned char boundary[128][16]; /* BOUNDARY alone */
-    bool nears;                      /* p->near finds split points for some characters */
-    bool settles[128];               /* nothing that follows changes this character */
-    struct word_table *kept,
-        *kept_pieces; /* shared by threads: segments; pre-tokens near odd ones */
+    unsigned char boundary[128][16];       /* BOUNDARY alone */
+    bool nears;                            /* p->near finds split points for some characters */
+    bool settles[128];                     /* nothing that follows changes this character */
+    struct word_table *kept, *kept_pieces; /* by all threads: segments; pre-tokens near odd ones */
 };
 
 struct pipe_segments_work {

@@ -46,10 +46,9 @@ struct east {
 
 /* One text in progress. */
 struct scan {
-    const uint8_t *all,
-        *text;     /* its beginning; this block, padded with spaces after the text's end */
-    size_t left;   /* bytes of the text from here on */
-    uint32_t base; /* position of this block */
+    const uint8_t *all, *text; /* its beginning; this block, padded with spaces at the end */
+    size_t left;               /* bytes of the text from here on */
+    uint32_t base;             /* position of this block */
     uint32_t *at;
     size_t count;
     struct classes classes;

@@ -22,9 +22,8 @@
 struct sp_norm {
     const unsigned char *units, *strings; /* the rules' trie and replacements, NULL without rules */
     struct trie user;
-    bool prefix, suffix,
-        remove_extra;  /* a dummy space at the start or the end; drop extra spaces */
-    const char *space; /* what a space becomes: the mark, or " " */
+    bool prefix, suffix, remove_extra; /* a dummy space at the start or end; drop extra spaces */
+    const char *space;                 /* what a space becomes: the mark, or " " */
     size_t space_length;
     bool copy[128];     /* byte that is unchanged when another ASCII byte follows */
     bool blank;         /* so is a space */

@@ -18,9 +18,8 @@ enum { ADDED_MAX = 7 };
 
 struct sp {
     struct sp_model model;
-    struct sp_lib *lib; /* NULL: not needed */
-    _Atomic(struct sp_decoder *)
-        *decoder; /* created for the first text; NULL: the library decodes */
+    struct sp_lib *lib;                    /* NULL: not needed */
+    _Atomic(struct sp_decoder *) *decoder; /* created lazily; NULL: the library */
     struct sp_offsets *offsets;
     struct unigram *unigram;  /* one of the two */
     struct sp_native *native; /* both NULL: the library encodes whole texts */

@@ -35,8 +35,7 @@ struct automaton {
 struct added {
     struct added_token *token;
     size_t n;
-    struct trie trie,
-        reversed; /* of the strings, and of the strings reversed; values index `token` */
+    struct trie trie, reversed; /* of the strings, and reversed; values index `token` */
     struct automaton front, back;
     size_t longest;
     bool looks_round;

@@ -15,9 +15,8 @@
 #include "base/core/buf.h"
 
 struct learn_slot {
-    uint64_t
-        key[3]; /* the bytes, and on top their number; or hash, position, length, and on top 255 */
-    uint64_t count; /* 0: empty */
+    uint64_t key[3]; /* bytes, and length on top; or hash, position, length, and 255 */
+    uint64_t count;  /* 0: empty */
 };
 
 struct learn_table {

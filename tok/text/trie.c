@@ -19,8 +19,7 @@ struct build {
     struct trie_unit *unit;
     size_t n, cap;
     const struct trie_key *key;
-    uint32_t
-        *waiting; /* units whose children are not placed yet: unit, first key, last key, depth */
+    uint32_t *waiting; /* units without children yet: unit, first key, last key, depth */
     size_t nwaiting, room;
 };
 

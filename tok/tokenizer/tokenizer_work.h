@@ -37,8 +37,7 @@ struct tok_work {
     struct err err;        /* why */
     struct tok_part *part; /* of the first thread: all parts */
     size_t part_cap;
-    struct tok_ids
-        *spare; /* also of the first thread: memory for `found` of parts; the same capacity */
+    struct tok_ids *spare; /* also: memory for `found` of parts, same capacity */
     size_t nspare;
     size_t enough;   /* bytes from which a split point is searched */
     int32_t last_id; /* of the text so far, -1 before the first id */

@@ -36,8 +36,7 @@ struct learn_lattice {
     struct pool *pool;
     struct chunk *chunk;
     size_t nchunks;
-    uint32_t
-        *at; /* by position: its first edge in its chunk; an end's is after the segment's last */
+    uint32_t *at; /* by position: its first edge; an end's is after the segment's last */
     struct scratch *scratch;
 };
 
