@@ -363,7 +363,7 @@ mkdir folder
 expect 2 "$TOK" encode --tokenizer u.model --output folder text.txt
 err_has "folder: is a folder, but the output is a file"
 expect 4 "$TOK" convert u.model pipe --to huggingface
-err_has "there is a device or a pipe of that name"
+err_has "a device or a pipe of that name exists"
 check [ -p pipe ]
 no_temps .
 

@@ -289,7 +289,7 @@ static void bad_files_are_refused(void)
          "behavior is not one of");
     PART(pre, "{\"type\":\"Metaspace\",\"replacement\":\"ab\"}", "one character");
     PART(dec, "{\"type\":\"Guess\"}", "decoder: unknown decoder \"Guess\"");
-    PART(post, "{\"type\":\"Guess\"}", "post_processor: a post-processor \"Guess\"");
+    PART(post, "{\"type\":\"Guess\"}", "post_processor: unknown post-processor \"Guess\"");
     PART(post, "{\"type\":\"TemplateProcessing\",\"single\":[]}", "the text in it once");
     PART(added, "{\"id\":1}", "added_tokens[0].content");
     PART(norm, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AA==\"}",
