@@ -501,7 +501,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
     *ret = (struct rank_config){.layout = layout_plain(mesh_single()),
                                 .spec = j->spec,
                                 .use = use,
-                                .real = DTYPE_F32,
+                                .real = o->bf16 && use == MODEL_TRAIN ? DTYPE_BF16 : DTYPE_F32,
                                 .threads = (int)o->threads,
                                 .kernels = o->kernels,
                                 .library_path = o->library_path,

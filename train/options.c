@@ -218,6 +218,10 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "threads", .type = OPT_INT, AT(threads), .unset = "one per processor",
             .max = 4096, .meta = "N", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
             .brief = "number of threads", .help = "number of threads; results do not depend on it"),
+    OPT_ROW(.name = "bf16", .type = OPT_SWITCH, AT(bf16), .group = "machine", .verbs = RUN | PLAN,
+            .basic = true, .brief = "compute in bf16 (GPU only)",
+            .help = "weights and activations in bf16, with fp32 master weights, moments and "
+                    "gradients; on a GPU only"),
     OPT_ROW(.name = "device", .type = OPT_CHOICE, AT(device), .def = "auto",
             .meta = "auto|cpu|cuda", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
             .basic = true, .brief = "processor to train on",

@@ -57,6 +57,7 @@ struct train_options {
     bool ignore_eod;
     /* machine */
     int64_t threads;
+    bool bf16;
     int device; /* enum train_device */
     const char *kernels, *library_path;
     int64_t exit_interval;

@@ -9,6 +9,7 @@
 #include "base/core/mem.h"
 #include "train/engine/fit.h"
 #include "train/engine/plan.h"
+#include "train/tensor/box.h"
 
 static const struct {
     const char *name;
@@ -46,11 +47,11 @@ static void rank_take(struct rank *r)
     r->weights = slab_1d(&s[SLAB_PARAMETERS], c->real, r->params.elements);
     weights_bind(&r->model.w, &r->params, r->model.stage, r->weights);
     if (train) {
-        r->grads = slab_1d(&s[SLAB_GRADIENTS], c->real, r->params.elements);
+        r->grads = slab_1d(&s[SLAB_GRADIENTS], r->ops.grad, r->params.elements);
         weights_bind(&r->model.g, &r->params, r->model.stage, r->grads);
         r->optim.weights = r->weights;
         r->optim.grads = r->grads;
-        optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], c->real);
+        optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], r->ops.master);
     }
     r->model.stretches = c->documents ? c->micro_batch * c->seq_length : 0;
     model_take_acts(&r->model, &s[SLAB_ACTIVATIONS], c->use, c->micro_batch, c->seq_length);
@@ -141,16 +142,26 @@ static void fill_rows(void *arg, int task, int thread)
 
 static void put_filled(struct rank *r, struct tensor to, const float *from)
 {
-    if (r->config.real != DTYPE_F64) {
+    if (to.dtype == DTYPE_F32) {
         rank_put(r, to, from);
         return;
     }
-    int64_t n = to.size[0];
-    double *wide = mem_new((size_t)n, sizeof(*wide));
-    for (int64_t k = 0; k < n; k++)
-        wide[k] = (double)from[k];
-    rank_put(r, to, wide);
-    free(wide);
+    void *cast = mem_new(1, tensor_bytes(to));
+    box_cast(cast, to.dtype, from, DTYPE_F32, to.size[0]);
+    rank_put(r, to, cast);
+    free(cast);
+}
+
+struct tensor rank_master(const struct rank *r)
+{
+    return r->config.use == MODEL_TRAIN ? r->optim.master : r->weights;
+}
+
+void rank_spread_master(struct rank *r)
+{
+    struct tensor from = rank_master(r);
+    if (from.data != r->weights.data)
+        op_copy(&r->ops, &(struct copy_args){.y = r->weights, .x = from});
 }
 
 static void fill_weights(struct rank *r, struct pool *pool)
@@ -164,7 +175,8 @@ static void fill_weights(struct rank *r, struct pool *pool)
             int64_t left = p->size[0] - f.row0;
             f.rows = left < at_once ? left : at_once;
             pool_run(pool, (int)((f.rows + FILL_ROWS - 1) / FILL_ROWS), fill_rows, &f);
-            put_filled(r, tensor_rows(r->weights, p->offset + f.row0 * cols, f.rows * cols), f.to);
+            put_filled(r, tensor_rows(rank_master(r), p->offset + f.row0 * cols, f.rows * cols),
+                       f.to);
         }
         free(f.to);
     }
@@ -268,6 +280,7 @@ int rank_bind(struct rank *r, struct err *e)
     fill_layout(r);
     model_fill_tables(&r->model);
     fill_weights(r, r->dev.pool);
+    rank_spread_master(r);
     return dev_fault(&r->dev, e);
 }
 

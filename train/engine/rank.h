@@ -57,7 +57,9 @@ struct rank_config {
     int rank;             /* in the world */
     struct spec spec;
     enum model_use use;
-    enum dtype real;          /* DTYPE_F32; DTYPE_F64 for gradient checks */
+    /* DTYPE_F32; DTYPE_BF16 for weights and activations with fp32 master weights, moments and
+     * gradients; DTYPE_F64 for gradient checks */
+    enum dtype real;
     int threads;              /* 0: one for each processor */
     const char *kernels;      /* most that init_ops may use; NULL: the best */
     const char *library_path; /* folders of libraries opened at run time; NULL: none */
@@ -137,6 +139,11 @@ void rank_describe(const struct rank *r, struct buf *out);
 /* Copies a micro-batch to the device, with the layout of its sequences. `b` may change when this
  * returns. */
 void rank_stage(struct rank *r, const struct batch *b);
+
+/* The weights that training changes and checkpoints hold; those that the model reads are a copy of
+ * them if they are of another type, which follows by rank_spread_master. */
+struct tensor rank_master(const struct rank *r);
+void rank_spread_master(struct rank *r);
 
 /* The pass of one micro-batch. */
 struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train);

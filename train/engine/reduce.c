@@ -16,7 +16,7 @@ static void sum_shared(struct rank *r, const struct param *p, const struct param
 {
     int64_t cols = p->size[1], rows = s->count[0];
     size_t mark = slab_mark(&r->slab[SLAB_WORKSPACE]);
-    struct tensor whole = slab_1d(&r->slab[SLAB_WORKSPACE], r->ops.real, s->size[0] * cols);
+    struct tensor whole = slab_1d(&r->slab[SLAB_WORKSPACE], r->grads.dtype, s->size[0] * cols);
     struct tensor place = tensor_rows(whole, s->begin[0] * cols, rows * cols);
     struct tensor mine = tensor_rows(r->grads, p->offset + s->row * cols, rows * cols);
     op_fill(&r->ops, &(struct fill_args){.y = whole, .value = 0});

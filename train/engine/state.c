@@ -17,7 +17,7 @@ static const char *const groups[GROUPS] = {CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AV
 
 static struct tensor group_of(const struct rank *r, int g)
 {
-    return g == 0 ? r->weights : g == 1 ? r->optim.m : r->optim.v;
+    return g == 0 ? rank_master(r) : g == 1 ? r->optim.m : r->optim.v;
 }
 
 /* A source of a parameter in the flat slab of a group that is not shared out. */
@@ -203,6 +203,8 @@ static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
     free(want);
     free(entry);
     if (!code)
+        rank_spread_master(r);
+    if (!code)
         code = ckpt_check(c, e);
     return world_agree(&r->comm, code, e);
 }
@@ -250,6 +252,8 @@ int state_load_weights(struct rank *r, state_read *read, const void *from, struc
             code = r->dev.desc.host ? read_foreign(&f, to, e)
                                     : transfer_load(&r->dev, to, read_foreign, &f, e);
         }
+    if (!code)
+        rank_spread_master(r);
     return code;
 }
 

@@ -14,15 +14,15 @@ static void take_layer(const struct model *m, struct slab *s, struct layer_acts 
     bool means = m->spec->norm == SPEC_LAYERNORM, glu = m->spec->act == SPEC_SWIGLU;
     a->r1 = first ? (struct tensor){0} : slab_2d(s, d, rows, C);
     a->y1 = slab_2d(s, d, rows, C);
-    a->mean1 = means ? slab_1d(s, d, rows) : (struct tensor){0};
-    a->rstd1 = slab_1d(s, d, rows);
+    a->mean1 = means ? slab_1d(s, m->ops->stat, rows) : (struct tensor){0};
+    a->rstd1 = slab_1d(s, m->ops->stat, rows);
     a->qkv = slab_2d(s, d, n, (m->heads + 2 * m->kv_heads) * D);
-    a->lse = slab_2d(s, d, m->heads, n);
+    a->lse = slab_2d(s, m->ops->stat, m->heads, n);
     a->att = slab_2d(s, d, n, m->heads * D);
     a->r2 = slab_2d(s, d, rows, C);
     a->y2 = slab_2d(s, d, rows, C);
-    a->mean2 = means ? slab_1d(s, d, rows) : (struct tensor){0};
-    a->rstd2 = slab_1d(s, d, rows);
+    a->mean2 = means ? slab_1d(s, m->ops->stat, rows) : (struct tensor){0};
+    a->rstd2 = slab_1d(s, m->ops->stat, rows);
     a->pre = slab_2d(s, d, n, glu ? 2 * m->ffn : m->ffn);
     a->h = slab_2d(s, d, n, m->ffn);
 }
@@ -84,8 +84,8 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
     take_layers(m, s);
     a->r = slab_2d(s, d, rows, C);
     a->y = slab_2d(s, d, rows, C);
-    a->mean = m->spec->norm == SPEC_LAYERNORM ? slab_1d(s, d, rows) : (struct tensor){0};
-    a->rstd = slab_1d(s, d, rows);
+    a->mean = m->spec->norm == SPEC_LAYERNORM ? slab_1d(s, m->ops->stat, rows) : (struct tensor){0};
+    a->rstd = slab_1d(s, m->ops->stat, rows);
     if (use == MODEL_TRAIN) {
         a->dr = slab_2d(s, d, rows, C);
         a->dy = slab_2d(s, d, rows, C);
@@ -94,8 +94,8 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
     if (use == MODEL_DECODE)
         take_cache(m, s);
     if (m->spec->position == SPEC_ROPE) {
-        a->cos = slab_2d(s, d, length, rotary(m->spec) / 2);
-        a->sin = slab_2d(s, d, length, rotary(m->spec) / 2);
+        a->cos = slab_2d(s, m->ops->stat, length, rotary(m->spec) / 2);
+        a->sin = slab_2d(s, m->ops->stat, length, rotary(m->spec) / 2);
     }
     a->id = slab_1d(s, DTYPE_I32, n);
     a->position = slab_1d(s, DTYPE_I32, n);
@@ -105,7 +105,7 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
     a->q_start = slab_1d(s, DTYPE_I32, stretches + 1);
     a->k_start = slab_1d(s, DTYPE_I32, stretches);
     a->k_len = slab_1d(s, DTYPE_I32, stretches);
-    a->loss = slab_1d(s, d, n);
+    a->loss = slab_1d(s, m->ops->stat, n);
 }
 
 /* Llama 3's rule for long contexts: slow waves are stretched by `factor`, fast ones kept, those

@@ -23,13 +23,15 @@
  * the label's logit, is reduced, and dy is a partial sum.
  */
 
-/* A chunk is large enough for a matrix product to run at full speed, small beside the weights. */
-enum { CHUNK_BYTES = 256 << 20, CHUNK_LEAST = 64 };
+/* A chunk is large enough for a matrix product to run at full speed, small beside the weights; on a
+ * GPU, where each adds to the head's gradient once more, larger. */
+enum { CHUNK_BYTES = 256 << 20, CHUNK_GPU = 4, CHUNK_LEAST = 64 };
 
 static int64_t chunk_rows(const struct model *m, int64_t n)
 {
     int64_t columns = model_vocab(m).count;
-    int64_t rows = columns ? CHUNK_BYTES / (columns * (int64_t)dtype_size(m->ops->real)) : n;
+    int64_t bytes = m->ops->dev->desc.host ? CHUNK_BYTES : (int64_t)CHUNK_BYTES * CHUNK_GPU;
+    int64_t rows = columns ? bytes / (columns * (int64_t)dtype_size(m->ops->real)) : n;
     rows = rows / CHUNK_LEAST * CHUNK_LEAST;
     if (rows < CHUNK_LEAST)
         rows = CHUNK_LEAST;
@@ -56,8 +58,8 @@ struct row_stats {
 
 static struct row_stats take_stats(struct model *m, int64_t rows)
 {
-    struct row_stats s = {.max = slab_1d(m->ops->workspace, m->ops->real, rows),
-                          .both = slab_1d(m->ops->workspace, m->ops->real, 2 * rows)};
+    struct row_stats s = {.max = slab_1d(m->ops->workspace, m->ops->stat, rows),
+                          .both = slab_1d(m->ops->workspace, m->ops->stat, 2 * rows)};
     s.sum = tensor_rows(s.both, 0, rows);
     s.target = tensor_rows(s.both, rows, rows);
     return s;
@@ -160,7 +162,10 @@ void model_loss(struct model *m, const struct model_pass *p, struct tensor total
         c.y = tensor_rows(y, begin, c.rows);
         if (p->train)
             c.dy = tensor_rows(part, begin, c.rows);
-        c.logits = slab_2d(ws, m->ops->real, c.rows, model_vocab(m).count);
+        /* on a GPU rows begin at multiples of 128 bytes, which its products need to be fast */
+        int64_t columns = model_vocab(m).count;
+        int64_t width = m->ops->dev->desc.host ? columns : (columns + 63) / 64 * 64;
+        c.logits = tensor_cols(slab_2d(ws, m->ops->real, c.rows, width), 0, columns);
         chunk_loss(m, p, &c, total, scale);
         slab_reset(ws, mark);
     }

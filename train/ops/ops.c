@@ -57,8 +57,14 @@ void ops_run(struct ops *o, enum op op, const void *args)
 
 struct check {
     enum op op;
-    enum dtype real;
+    const struct ops *o;
 };
+
+void ops_set_types(struct ops *o, enum dtype real)
+{
+    o->real = real;
+    o->stat = o->grad = o->master = real == DTYPE_BF16 ? DTYPE_F32 : real;
+}
 
 static void shape_text(char *ret, size_t n, enum dtype d, int rank, const int64_t *size)
 {
@@ -88,18 +94,35 @@ static void ops_need(struct check c, const char *what, struct tensor t, enum dty
 
 static void need_1d(struct check c, const char *what, struct tensor t, int64_t n)
 {
-    ops_need(c, what, t, c.real, 1, &n);
+    ops_need(c, what, t, c.o->real, 1, &n);
+}
+
+static void need_stat(struct check c, const char *what, struct tensor t, int64_t n)
+{
+    ops_need(c, what, t, c.o->stat, 1, &n);
+}
+
+static void need_grad(struct check c, const char *what, struct tensor t, int64_t n)
+{
+    ops_need(c, what, t, c.o->grad, 1, &n);
+}
+
+/* A matrix of a type that is not `real`. */
+static void need_matrix(struct check c, const char *what, struct tensor t, enum dtype d,
+                        const int64_t size[2])
+{
+    ops_need(c, what, t, d, 2, size);
 }
 
 static void need_2d(struct check c, const char *what, struct tensor t, int64_t rows, int64_t cols)
 {
-    ops_need(c, what, t, c.real, 2, (const int64_t[]){rows, cols});
+    ops_need(c, what, t, c.o->real, 2, (const int64_t[]){rows, cols});
 }
 
 static void need_3d(struct check c, const char *what, struct tensor t, int64_t n, int64_t heads,
                     int64_t dim)
 {
-    ops_need(c, what, t, c.real, 3, (const int64_t[]){n, heads, dim});
+    ops_need(c, what, t, c.o->real, 3, (const int64_t[]){n, heads, dim});
 }
 
 static void need_typed(struct check c, const char *what, struct tensor t, enum dtype d, int64_t n)
@@ -119,8 +142,9 @@ static void need_drop(struct check c, struct dropout d)
 
 static void need_wide(struct check c, struct tensor t)
 {
-    BUG_ON(t.dtype != DTYPE_F32 && t.dtype != DTYPE_F64 && t.dtype != DTYPE_I32, "%s: %s",
-           op_name(c.op), dtype_name(t.dtype));
+    BUG_ON(t.dtype != DTYPE_F32 && t.dtype != DTYPE_F64 && t.dtype != DTYPE_I32 &&
+               t.dtype != c.o->real,
+           "%s: %s", op_name(c.op), dtype_name(t.dtype));
 }
 
 static void need_contiguous(struct check c, const char *what, struct tensor t)
@@ -128,13 +152,13 @@ static void need_contiguous(struct check c, const char *what, struct tensor t)
     BUG_ON(!tensor_contiguous(t), "%s: %s has gaps", op_name(c.op), what);
 }
 
-#define CHECK_OF(id) ((struct check){id, o->real})
+#define CHECK_OF(id) ((struct check){id, o})
 
 /* Forms of an op that only the host's tables have. */
 static void need_host(const struct ops *o, enum op op, const char *form)
 {
-    BUG_ON(o->workspace->base && !o->dev->pool, "%s: %s is not implemented for %s", op_name(op),
-           form, o->dev->desc.name);
+    BUG_ON(o->workspace->base && !o->dev->desc.host, "%s: %s is not implemented for %s",
+           op_name(op), form, o->dev->desc.name);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -164,11 +188,11 @@ void op_embed_bwd(struct ops *o, const struct embed_bwd_args *a)
     int64_t n = a->dy.size[0], width = a->dy.size[1];
     need_2d(c, "dy", a->dy, n, width);
     if (!tensor_none(a->dtok)) {
-        need_2d(c, "dtok", a->dtok, a->dtok.size[0], width);
+        need_matrix(c, "dtok", a->dtok, c.o->grad, (const int64_t[]){a->dtok.size[0], width});
         need_typed(c, "id", a->id, DTYPE_I32, n);
     }
     if (!tensor_none(a->dpos)) {
-        need_2d(c, "dpos", a->dpos, a->dpos.size[0], width);
+        need_matrix(c, "dpos", a->dpos, c.o->grad, (const int64_t[]){a->dpos.size[0], width});
         need_typed(c, "position", a->position, DTYPE_I32, n);
     }
     need_drop(c, a->drop);
@@ -184,9 +208,9 @@ void op_norm(struct ops *o, const struct norm_args *a)
     need_2d(c, "y", a->y, n, width);
     need_2d(c, "x", a->x, n, width);
     need_1d(c, "w", a->w, width);
-    need_1d(c, "rstd", a->rstd, n);
+    need_stat(c, "rstd", a->rstd, n);
     if (a->kind == NORM_LAYER)
-        need_1d(c, "mean", a->mean, n);
+        need_stat(c, "mean", a->mean, n);
     else
         need_none(c, "mean", a->mean, "to an RMS norm");
     if (!tensor_none(a->b))
@@ -211,22 +235,22 @@ void op_norm_bwd(struct ops *o, const struct norm_bwd_args *a)
     need_2d(c, "dy", a->dy, n, width);
     need_2d(c, "dr", a->dr, n, width);
     need_2d(c, "r", a->r, n, width);
-    need_1d(c, "rstd", a->rstd, n);
+    need_stat(c, "rstd", a->rstd, n);
     if (a->kind == NORM_LAYER)
-        need_1d(c, "mean", a->mean, n);
+        need_stat(c, "mean", a->mean, n);
     else
         need_none(c, "mean", a->mean, "to an RMS norm");
     need_1d(c, "w", a->w, width);
-    need_1d(c, "dw", a->dw, width);
+    need_grad(c, "dw", a->dw, width);
     if (!tensor_none(a->db))
-        need_1d(c, "db", a->db, width);
+        need_grad(c, "db", a->db, width);
     if (tensor_none(a->da)) {
         need_none(c, "dbias", a->dbias, "without da");
     } else {
         need_2d(c, "da", a->da, n, width);
         BUG_ON(a->da.data == a->dr.data && a->drop.p > 0 && n, "norm_bwd: da is dr, with dropout");
         if (!tensor_none(a->dbias))
-            need_1d(c, "dbias", a->dbias, width);
+            need_grad(c, "dbias", a->dbias, width);
     }
     need_drop(c, a->drop);
     o->call(o, OP_NORM_BWD, a);
@@ -236,7 +260,7 @@ void op_matmul(struct ops *o, const struct matmul_args *a)
 {
     struct check c = CHECK_OF(OP_MATMUL);
     int64_t m = a->y.size[0], n = a->y.size[1], k = a->a.size[a->ta ? 0 : 1];
-    need_2d(c, "y", a->y, m, n);
+    need_matrix(c, "y", a->y, a->accumulate ? c.o->grad : c.o->real, (const int64_t[]){m, n});
     need_2d(c, "a", a->a, a->ta ? k : m, a->ta ? m : k);
     need_2d(c, "b", a->b, a->tb ? n : k, a->tb ? k : n);
     BUG_ON(m > INT32_MAX || n > INT32_MAX || k > INT32_MAX, "matmul: %lld x %lld x %lld",
@@ -257,7 +281,7 @@ void op_matmul(struct ops *o, const struct matmul_args *a)
         need_2d(c, "pre", a->pre, m, n);
     if (!tensor_none(a->dbias)) {
         BUG_ON(!a->ta || !a->accumulate, "matmul: dbias outside of a weight gradient");
-        need_1d(c, "dbias", a->dbias, m);
+        need_grad(c, "dbias", a->dbias, m);
     }
     o->call(o, OP_MATMUL, a);
 }
@@ -288,8 +312,8 @@ void op_rope(struct ops *o, const struct rope_args *a)
     need_3d(c, "x", a->x, n, a->x.size[1], a->x.size[2]);
     BUG_ON(a->rotary < 2 || a->rotary % 2 || a->rotary > a->x.size[2],
            "rope: %lld rotary of %lld dimensions", (long long)a->rotary, (long long)a->x.size[2]);
-    need_2d(c, "cos", a->cos, table, a->rotary / 2);
-    need_2d(c, "sin", a->sin, table, a->rotary / 2);
+    need_matrix(c, "cos", a->cos, c.o->stat, (const int64_t[]){table, a->rotary / 2});
+    need_matrix(c, "sin", a->sin, c.o->stat, (const int64_t[]){table, a->rotary / 2});
     need_typed(c, "position", a->position, DTYPE_I32, n);
     o->call(o, OP_ROPE, a);
 }
@@ -299,7 +323,7 @@ static void need_ahead(struct check c, const struct ops *o, const struct attenti
     int64_t heads = a->all_heads ? a->all_heads : a->q.size[1];
     BUG_ON(a->head0 < 0 || a->head0 + a->q.size[1] > heads, "%s: heads %lld + %lld of %lld",
            op_name(c.op), (long long)a->head0, (long long)a->q.size[1], (long long)heads);
-    if (a->all_heads)
+    if (heads != a->q.size[1])
         need_host(o, c.op, "a part of the heads");
     if (tensor_none(a->ahead)) {
         need_none(c, "drop_row", a->drop_row, "without ahead");
@@ -323,7 +347,7 @@ static void need_attention(struct check c, const struct ops *o, const struct att
     BUG_ON(groups < 1 || heads % groups, "%s: %lld query heads over %lld key heads", op_name(c.op),
            (long long)heads, (long long)groups);
     if (!tensor_none(a->lse))
-        need_2d(c, "lse", a->lse, heads, n);
+        need_matrix(c, "lse", a->lse, c.o->stat, (const int64_t[]){heads, n});
     need_typed(c, "q_start", a->q_start, DTYPE_I32, sequences + 1);
     need_typed(c, "k_start", a->k_start, DTYPE_I32, sequences);
     need_typed(c, "k_len", a->k_len, DTYPE_I32, sequences);
@@ -344,7 +368,7 @@ void op_attention_bwd(struct ops *o, const struct attention_bwd_args *a)
     struct check c = CHECK_OF(OP_ATTENTION_BWD);
     const struct tensor q = a->fwd.q, k = a->fwd.k;
     need_attention(c, o, &a->fwd);
-    need_2d(c, "lse", a->fwd.lse, q.size[1], q.size[0]);
+    need_matrix(c, "lse", a->fwd.lse, c.o->stat, (const int64_t[]){q.size[1], q.size[0]});
     need_3d(c, "dout", a->dout, q.size[0], q.size[1], q.size[2]);
     need_3d(c, "dq", a->dq, q.size[0], q.size[1], q.size[2]);
     need_3d(c, "dk", a->dk, k.size[0], k.size[1], k.size[2]);
@@ -358,8 +382,8 @@ void op_merge(struct ops *o, const struct merge_args *a)
     int64_t n = a->o.size[0], heads = a->o.size[1];
     need_3d(c, "o", a->o, n, heads, a->o.size[2]);
     need_3d(c, "part_o", a->part_o, n, heads, a->o.size[2]);
-    need_2d(c, "lse", a->lse, heads, n);
-    need_2d(c, "part_lse", a->part_lse, heads, n);
+    need_matrix(c, "lse", a->lse, c.o->stat, (const int64_t[]){heads, n});
+    need_matrix(c, "part_lse", a->part_lse, c.o->stat, (const int64_t[]){heads, n});
     o->call(o, OP_MERGE, a);
 }
 
@@ -369,9 +393,9 @@ void op_xent_stats(struct ops *o, const struct xent_stats_args *a)
     int64_t n = a->logits.size[0];
     need_2d(c, "logits", a->logits, n, a->logits.size[1]);
     need_typed(c, "label", a->label, DTYPE_I32, n);
-    need_1d(c, "max", a->max, n);
-    need_1d(c, "sum", a->sum, n);
-    need_1d(c, "target", a->target, n);
+    need_stat(c, "max", a->max, n);
+    need_stat(c, "sum", a->sum, n);
+    need_stat(c, "target", a->target, n);
     o->call(o, OP_XENT_STATS, a);
 }
 
@@ -381,11 +405,11 @@ void op_xent_loss(struct ops *o, const struct xent_loss_args *a)
     int64_t n = a->logits.size[0];
     need_2d(c, "logits", a->logits, n, a->logits.size[1]);
     need_typed(c, "label", a->label, DTYPE_I32, n);
-    need_1d(c, "max", a->max, n);
-    need_1d(c, "sum", a->sum, n);
-    need_1d(c, "target", a->target, n);
+    need_stat(c, "max", a->max, n);
+    need_stat(c, "sum", a->sum, n);
+    need_stat(c, "target", a->target, n);
     need_typed(c, "mask", a->mask, DTYPE_F32, n);
-    need_1d(c, "loss", a->loss, n);
+    need_stat(c, "loss", a->loss, n);
     need_typed(c, "total", a->total, DTYPE_F64, 1);
     o->call(o, OP_XENT_LOSS, a);
 }
@@ -393,16 +417,18 @@ void op_xent_loss(struct ops *o, const struct xent_loss_args *a)
 void op_adamw(struct ops *o, const struct adamw_args *a)
 {
     struct check c = CHECK_OF(OP_ADAMW);
-    const struct tensor all[] = {a->p, a->g, a->m, a->v};
-    const char *const what[] = {"p", "g", "m", "v"};
-    for (int i = 0; i < 4; i++) {
-        ops_need(c, what[i], all[i], c.real, a->p.rank, a->p.size);
+    const struct tensor all[] = {a->p, a->m, a->v, a->g, a->copy};
+    const char *const what[] = {"p", "m", "v", "g", "copy"};
+    const enum dtype type[] = {c.o->master, c.o->master, c.o->master, c.o->grad, c.o->real};
+    for (int i = 0; i < (tensor_none(a->copy) ? 4 : 5); i++) {
+        ops_need(c, what[i], all[i], type[i], a->p.rank, a->p.size);
         need_contiguous(c, what[i], all[i]);
     }
     if (!tensor_none(a->factor))
         need_typed(c, "factor", a->factor, DTYPE_F64, 1);
     if (!tensor_none(a->skip))
         need_typed(c, "skip", a->skip, DTYPE_I32, 1);
+    BUG_ON(!tensor_none(a->copy) && o->real == o->master, "adamw: a copy of the same type");
     BUG_ON(a->step < 1, "adamw: step %lld", (long long)a->step);
     o->call(o, OP_ADAMW, a);
 }
@@ -411,7 +437,7 @@ void op_sumsq(struct ops *o, const struct sumsq_args *a)
 {
     struct check c = CHECK_OF(OP_SUMSQ);
     need_typed(c, "total", a->total, DTYPE_F64, 1);
-    ops_need(c, "x", a->x, c.real, a->x.rank, a->x.size);
+    ops_need(c, "x", a->x, c.o->grad, a->x.rank, a->x.size);
     need_contiguous(c, "x", a->x);
     o->call(o, OP_SUMSQ, a);
 }
@@ -439,8 +465,13 @@ void op_copy(struct ops *o, const struct copy_args *a)
 {
     struct check c = CHECK_OF(OP_COPY);
     need_wide(c, a->y);
-    enum dtype d = a->accumulate ? c.real : a->y.dtype;
+    enum dtype d = a->accumulate ? c.o->real : a->y.dtype;
+    bool cast = d == DTYPE_BF16 && a->x.dtype == DTYPE_F32 && !a->accumulate;
     ops_need(c, "y", a->y, d, a->y.rank, a->y.size);
-    ops_need(c, "x", a->x, d, a->y.rank, a->y.size);
+    ops_need(c, "x", a->x, cast ? DTYPE_F32 : d, a->y.rank, a->y.size);
+    if (cast) {
+        need_contiguous(c, "y", a->y);
+        need_contiguous(c, "x", a->x);
+    }
     o->call(o, OP_COPY, a);
 }

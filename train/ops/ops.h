@@ -11,11 +11,14 @@
  * prepares while the step is planned, which may fail with a sentence. While the workspace slab is
  * unbound nothing runs: a call only checks and measures its scratch.
  *
- * A table computes in one real type, F32 or (for gradient checks, plain C only) F64: all tensors
- * below are of that type unless said otherwise. "none" marks a tensor that may be absent.
- * Gradients of parameters (dw, db, ...) are added to what is there; gradients of activations are
- * written. Sizes: n tokens (rows), C hidden, O x I a weight [out, in], V vocabulary, H heads of
- * queries, K heads of keys and values, D head dimension. n may be 0.
+ * A table has four types (struct ops): F32 for all, or F64 (gradient checks, plain C only), or
+ * BF16 for activations and weights with F32 for the rest, sums included. Tensors below are of the
+ * type `real` unless said otherwise: mean, rstd, lse, cos, sin, max, sum, target and loss are
+ * `stat`; dtok, dpos, dw, db, dbias and what a matmul accumulates into are `grad`; AdamW's p, m and
+ * v are `master`, its g is `grad`. "none" marks a tensor that may be absent. Gradients of
+ * parameters (dw, db, ...) are added to what is there; gradients of activations are written. Sizes:
+ * n tokens (rows), C hidden, O x I a weight [out, in], V vocabulary, H heads of queries, K heads of
+ * keys and values, D head dimension. n may be 0.
  *
  * Matrices and heads may have gaps between their rows (stride). Outputs may not overlap inputs but
  * where it is said. Ids, positions and labels are the caller's to check; they are not looked at
@@ -208,6 +211,7 @@ struct xent_loss_args {
  */
 struct adamw_args {
     struct tensor p, g, m, v, factor /* F64 [1] or none */, skip /* I32 [1] or none */;
+    struct tensor copy; /* p in the type `real`, is written; none where that is `master` */
     double lr, beta1, beta2, eps, decay;
     int64_t step;
 };
@@ -227,13 +231,16 @@ struct clip_args {
     double max_norm;
 };
 
-/* y = value; F32, F64 or I32 */
+/* y = value; F32, F64, I32, or the type `real` */
 struct fill_args {
     struct tensor y;
     double value;
 };
 
-/* y = x, F32, F64 or I32; or y += x, real. Same type and shape, strides may differ. */
+/*
+ * y = x, F32, F64, I32 or `real`; or y += x, real. Same type and shape, strides may differ; without
+ * gaps y may be BF16 where x is F32, and gets the nearest.
+ */
 struct copy_args {
     struct tensor y, x;
     bool accumulate;
@@ -273,7 +280,7 @@ struct op_entry {
 
 /* What a table is asked to be. */
 struct ops_config {
-    enum dtype real;
+    enum dtype real; /* of activations and weights: BF16, or F32, F64, which all others then are */
     const char *kernels;      /* most that it may use ("avx2"); NULL: the best */
     const char *library_path; /* folders of libraries that are opened at run time; NULL: none */
 };
@@ -282,8 +289,12 @@ struct ops {
     struct op_entry entry[OP_COUNT];
     struct dev *dev;
     struct slab *workspace; /* scratch comes from here, by mark and reset */
-    enum dtype real;        /* F32 or F64 */
-    int layer;              /* that the model computes, for a fault's sentence; -1: none */
+    /* types: all are one, or `real` is BF16 and the others F32 (ops_set_types) */
+    enum dtype real;   /* activations, their gradients, weights */
+    enum dtype stat;   /* means, 1 / deviations, log-sum-exps, tables of angles, losses */
+    enum dtype grad;   /* gradients of weights */
+    enum dtype master; /* the optimizer's weights and moments */
+    int layer;         /* that the model computes, for a fault's sentence; -1: none */
     /* what op_NAME calls when the arguments are checked: ops_run, or a wrapper round it */
     void (*call)(struct ops *o, enum op op, const void *args);
     void *wrapper; /* the wrapper's own */
@@ -294,6 +305,8 @@ struct ops {
 const char *op_name(enum op op);
 
 void ops_close(struct ops *o);
+
+void ops_set_types(struct ops *o, enum dtype real);
 
 /* Takes scratch, runs unless the workspace is unbound, gives scratch back. A fault of the device
  * that the op meets gets the op's name and the layer. */

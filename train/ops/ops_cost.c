@@ -164,7 +164,8 @@ struct op_cost op_cost(enum op op, const void *args)
     case OP_ADAMW: {
         const struct adamw_args *a = args;
         return (struct op_cost){16 * ops_cost_count(a->p),
-                                2 * (bytes(a->p) + bytes(a->m) + bytes(a->v)) + bytes(a->g)};
+                                2 * (bytes(a->p) + bytes(a->m) + bytes(a->v)) + bytes(a->g) +
+                                    bytes(a->copy)};
     }
     case OP_SUMSQ: {
         const struct sumsq_args *a = args;

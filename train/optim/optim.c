@@ -11,10 +11,13 @@ void optim_share(struct optim *o, struct layout layout, int rank)
     o->begin = o->count * at;
 }
 
-void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations, enum dtype real)
+void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations,
+                enum dtype master)
 {
-    o->m = slab_1d(optimizer, real, o->count);
-    o->v = slab_1d(optimizer, real, o->count);
+    bool apart = o->weights.dtype != master;
+    o->master = apart ? slab_1d(optimizer, master, o->params->elements) : o->weights;
+    o->m = slab_1d(optimizer, master, o->count);
+    o->v = slab_1d(optimizer, master, o->count);
     o->total = slab_1d(activations, DTYPE_F64, 1);
     o->norm = slab_1d(activations, DTYPE_F64, 1);
     o->factor = slab_1d(activations, DTYPE_F64, 1);
@@ -67,6 +70,7 @@ void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, 
                                      .factor = o->factor,
                                      .skip = o->skip,
                                      .max_norm = o->clip});
+    bool apart = o->weights.data != o->master.data;
     for (int i = 0; i < o->params->n; i++) {
         const struct param *p = &o->params->at[i];
         struct param_run run = {p->offset, p->offset + p->count};
@@ -74,18 +78,20 @@ void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, 
             continue;
         /* the table's decay mask: matrices decay; biases and norms do not */
         bool decay = FAULT("decay_mask") ? !p->decay : p->decay;
-        op_adamw(ops, &(struct adamw_args){.p = part(o->weights, 0, run),
-                                           .g = part(o->grads, 0, run),
-                                           .m = part(o->m, o->begin, run),
-                                           .v = part(o->v, o->begin, run),
-                                           .factor = o->factor,
-                                           .skip = o->skip,
-                                           .lr = lr,
-                                           .beta1 = o->beta1,
-                                           .beta2 = o->beta2,
-                                           .eps = o->eps,
-                                           .decay = decay ? o->decay : 0,
-                                           .step = step});
+        op_adamw(ops,
+                 &(struct adamw_args){.p = part(o->master, 0, run),
+                                      .copy = apart ? part(o->weights, 0, run) : (struct tensor){0},
+                                      .g = part(o->grads, 0, run),
+                                      .m = part(o->m, o->begin, run),
+                                      .v = part(o->v, o->begin, run),
+                                      .factor = o->factor,
+                                      .skip = o->skip,
+                                      .lr = lr,
+                                      .beta1 = o->beta1,
+                                      .beta2 = o->beta2,
+                                      .eps = o->eps,
+                                      .decay = decay ? o->decay : 0,
+                                      .step = step});
     }
     if (o->count < o->params->elements)
         comm_wait(comm, comm_all_gather(comm, GROUP_DP_CP, o->weights,

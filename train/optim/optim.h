@@ -15,9 +15,10 @@
 
 struct optim {
     const struct params *params;
-    struct tensor weights, grads;      /* flat: params->elements */
-    struct tensor m, v;                /* of the elements that this rank updates */
-    int64_t begin, count;              /* these: begin .. begin + count - 1 of the flat slabs */
+    struct tensor weights, grads; /* flat: params->elements */
+    struct tensor master; /* likewise, what is updated: `weights`, or theirs in a wider type */
+    struct tensor m, v;   /* of the elements that this rank updates */
+    int64_t begin, count; /* these: begin .. begin + count - 1 of the flat slabs */
     struct tensor total, norm, factor; /* F64 [1] */
     struct tensor skip; /* I32 [1]: 1 if the norm was not finite and nothing was done */
     double beta1, beta2, eps, decay, clip;
@@ -26,8 +27,10 @@ struct optim {
 /* Which elements this rank updates: all, or its share of them. */
 void optim_share(struct optim *o, struct layout layout, int rank);
 
-/* Cuts moments from `optimizer` and the scalars from `activations`. Called twice, as slabs are. */
-void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations, enum dtype real);
+/* Cuts moments from `optimizer`, with weights of the type `master` if `weights` are of another, and
+ * the scalars from `activations`. Called twice, as slabs are. */
+void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations,
+                enum dtype master);
 
 /* `step` counts from 1 and does not count skipped ones. Gradients are left as they are. */
 void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, int64_t step);

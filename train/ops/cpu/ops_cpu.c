@@ -55,7 +55,8 @@ int ops_cpu_init(struct ops *o, struct dev *d, struct slab *workspace, enum dtyp
     if (last < 0)
         return err_set(e, ERR_USAGE,
                        "the processor has no ops of level '%s' (ref, plain, avx2, avx512)", level);
-    *o = (struct ops){.dev = d, .workspace = workspace, .real = real, .layer = -1, .call = ops_run};
+    *o = (struct ops){.dev = d, .workspace = workspace, .layer = -1, .call = ops_run};
+    ops_set_types(o, real);
     if (real == DTYPE_F64)
         ref64_fill_table(o);
     for (int i = 0; i <= last && real == DTYPE_F32; i++)
@@ -66,5 +67,9 @@ int ops_cpu_init(struct ops *o, struct dev *d, struct slab *workspace, enum dtyp
 int ops_cpu_open(struct ops *o, struct dev *d, struct slab *workspace, const struct ops_config *c,
                  struct err *e)
 {
+    if (c->real == DTYPE_BF16) {
+        err_set(e, ERR_USAGE, "--bf16 on the CPU: its ops compute in fp32");
+        return err_hint(e, "--device cuda computes in bf16");
+    }
     return ops_cpu_init(o, d, workspace, c->real, c->kernels, e);
 }

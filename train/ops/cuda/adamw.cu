@@ -28,6 +28,7 @@ static __device__ float times(float x, two t, float add)
 struct adamw_job {
     float *p, *m, *v;
     const float *g;
+    bf16 *copy; /* of p; or NULL */
     const double *factor;
     const int32_t *skip;
     int64_t n;
@@ -51,8 +52,11 @@ template <int VEC> static __global__ void __launch_bounds__(THREADS) adamw(const
         return;
     float factor = j.factor ? (float)*j.factor : 1;
     if (VEC > 1 && i + VEC > j.n) {
-        for (; i < j.n; i++)
+        for (; i < j.n; i++) {
             adamw_element(j, factor, j.p[i], j.g[i], j.m[i], j.v[i]);
+            if (j.copy)
+                j.copy[i] = __float2bfloat16(j.p[i]);
+        }
         return;
     }
     float p[VEC], g[VEC], m[VEC], v[VEC];
@@ -65,6 +69,12 @@ template <int VEC> static __global__ void __launch_bounds__(THREADS) adamw(const
     store(j.p + i, p);
     store(j.m + i, m);
     store(j.v + i, v);
+    if constexpr (VEC == 4) {
+        if (j.copy)
+            *(uint2 *)(j.copy + i) = make_uint2(narrow_two(p[0], p[1]), narrow_two(p[2], p[3]));
+    } else if (j.copy) {
+        store(j.copy + i, p);
+    }
 }
 
 /* A tensor of any rank that has no gaps: only its address matters. */
@@ -80,6 +90,7 @@ extern "C" void cuda_adamw(ops *o, const void *args, void *)
                    .m = (float *)a->m.data,
                    .v = (float *)a->v.data,
                    .g = (const float *)a->g.data,
+                   .copy = (bf16 *)a->copy.data,
                    .factor = (const double *)a->factor.data,
                    .skip = (const int32_t *)a->skip.data,
                    .n = tensor_count(a->p),
@@ -93,7 +104,8 @@ extern "C" void cuda_adamw(ops *o, const void *args, void *)
                    .eps = (float)a->eps};
     if (!j.n)
         return;
-    if (flat_aligned(a->p) && flat_aligned(a->g) && flat_aligned(a->m) && flat_aligned(a->v))
+    if (flat_aligned(a->p) && flat_aligned(a->g) && flat_aligned(a->m) && flat_aligned(a->v) &&
+        (uintptr_t)a->copy.data % 8 == 0)
         adamw<4><<<(unsigned)ceil_div(j.n, THREADS * 4), THREADS, 0, stream_of(o)>>>(j);
     else
         adamw<1><<<(unsigned)ceil_div(j.n, THREADS), THREADS, 0, stream_of(o)>>>(j);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ops/cuda/device.cuh"
 
+extern "C" {
+#include "train/ops/cuda/flash.h"
+}
+
 /*
  * Attention in fp32, every form of the op, made to be right rather than fast: a warp for each query
  * and head (for each key and key head where keys' gradients are summed), 32 keys (queries) at a
@@ -303,6 +307,10 @@ static unsigned blocks_for(int64_t rows, int heads)
 
 extern "C" void cuda_attention(ops *o, const void *args, void *)
 {
+    if (((const attention_args *)args)->q.dtype == DTYPE_BF16) {
+        flash_attention(o->dev, (const attention_args *)args, FLASH_FASTEST);
+        return;
+    }
     attention_job j = job_of((const attention_args *)args);
     if (j.n)
         attention<<<blocks_for(j.n, j.heads), THREADS, shared_for(j, 2), stream_of(o)>>>(j);
@@ -318,6 +326,10 @@ extern "C" size_t cuda_attention_bwd_scratch(const dev_desc *, const void *args)
 extern "C" void cuda_attention_bwd(ops *o, const void *args, void *scratch)
 {
     const attention_bwd_args *b = (const attention_bwd_args *)args;
+    if (b->fwd.q.dtype == DTYPE_BF16) {
+        flash_attention_bwd(o->dev, b, FLASH_FASTEST, scratch);
+        return;
+    }
     attention_job j = job_of(&b->fwd);
     cudaStream_t stream = stream_of(o);
     j.dout = heads_of(b->dout);
@@ -333,4 +345,14 @@ extern "C" void cuda_attention_bwd(ops *o, const void *args, void *scratch)
     if (j.keys)
         attention_dkv<<<blocks_for(j.keys, j.groups), THREADS, shared_for(j, 4), stream>>>(j);
     dev_cuda_check(o->dev, "launch");
+}
+
+/* bf16 has the tensor cores' kernels and no other. */
+extern "C" int cuda_attention_prepare(ops *, const void *args, struct err *e)
+{
+    const attention_args *a = (const attention_args *)args;
+    if (a->q.dtype != DTYPE_BF16 || flash_takes(a))
+        return 0;
+    return err_set(e, ERR_USAGE, "heads of %lld in bf16: expected a multiple of 8, at most 128",
+                   (long long)a->q.size[2]);
 }

@@ -49,6 +49,8 @@ extern "C" void cuda_fill(ops *o, const void *args, void *)
         fill(o, a, (float)a->value);
     else if (a->y.dtype == DTYPE_F64)
         fill(o, a, a->value);
+    else if (a->y.dtype == DTYPE_BF16)
+        fill(o, a, __float2bfloat16((float)a->value));
     else
         fill(o, a, (int32_t)a->value);
 }
@@ -88,6 +90,31 @@ template <class T> static void copy(ops *o, const copy_args *a, rows r, int64_t 
         in_units);
 }
 
+/* Of eight numbers at a time, the last ones by one thread. */
+static __global__ void __launch_bounds__(THREADS) narrow(bf16 *y, const float *x, int64_t n)
+{
+    int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 8;
+    if (i + 8 <= n) {
+        float v[8];
+        load(v, x + i);
+        store(y + i, v);
+    } else {
+        for (; i < n; i++)
+            y[i] = __float2bfloat16(x[i]);
+    }
+}
+
+static void cast(ops *o, const copy_args *a)
+{
+    int64_t n = tensor_count(a->y);
+    BUG_ON(((uintptr_t)a->y.data | (uintptr_t)a->x.data) % 16,
+           "copy: a cast of what is not aligned");
+    if (n)
+        narrow<<<(unsigned)ceil_div(ceil_div(n, 8), THREADS), THREADS, 0, stream_of(o)>>>(
+            (bf16 *)a->y.data, (const float *)a->x.data, n);
+    dev_cuda_check(o->dev, "launch");
+}
+
 extern "C" void cuda_copy(ops *o, const void *args, void *)
 {
     const copy_args *a = (const copy_args *)args;
@@ -96,6 +123,11 @@ extern "C" void cuda_copy(ops *o, const void *args, void *)
     bool single = r.n == 1;
     uintptr_t any = (uintptr_t)a->y.data | (uintptr_t)a->x.data | (uintptr_t)(r.length * size) |
                     (single ? 0 : (uintptr_t)((a->y.stride | a->x.stride) * size));
+    if (a->y.dtype != a->x.dtype) {
+        cast(o, a);
+        return;
+    }
+    BUG_ON(a->accumulate && a->y.dtype != DTYPE_F32, "copy: adds up %s", dtype_name(a->y.dtype));
     if (!r.n)
         return;
     if (a->accumulate && any % 16 == 0)
@@ -108,7 +140,9 @@ extern "C" void cuda_copy(ops *o, const void *args, void *)
         copy<uint4>(o, a, r, size);
     else if (any % 8 == 0)
         copy<uint2>(o, a, r, size);
-    else
+    else if (any % 4 == 0)
         copy<uint32_t>(o, a, r, size);
+    else
+        copy<uint16_t>(o, a, r, size);
     dev_cuda_check(o->dev, "launch");
 }

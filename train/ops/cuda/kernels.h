@@ -8,7 +8,7 @@
  * angles and gradients of weights stay F32:
  *     embed y, tok, pos; embed_bwd dy; norm y, r, x, a, bias, w, b; norm_bwd dr, dy, r, w, da;
  *     glu and glu_bwd all; rope x; xent_stats and xent_loss logits.
- * Only ops_run gets there with them as yet: the checks of ops.h know one real type, F32.
+ * A matmul takes BF16 but for what it accumulates into; attention takes it by flash.h.
  */
 
 #include "train/ops/ops.h"
@@ -31,6 +31,7 @@ void cuda_clip(struct ops *o, const void *args, void *scratch);
 void cuda_fill(struct ops *o, const void *args, void *scratch);
 void cuda_copy(struct ops *o, const void *args, void *scratch);
 
+int cuda_attention_prepare(struct ops *o, const void *args, struct err *e);
 size_t cuda_embed_bwd_scratch(const struct dev_desc *d, const void *args);
 size_t cuda_norm_bwd_scratch(const struct dev_desc *d, const void *args);
 size_t cuda_matmul_scratch(const struct dev_desc *d, const void *args);

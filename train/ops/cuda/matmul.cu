@@ -25,16 +25,16 @@ static __device__ float act_slope(enum act kind, float x)
     return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * inner;
 }
 
-struct epilogue_job {
-    mat y, pre;
-    const float *bias;
+template <class T> struct epilogue_job {
+    mat_in<T> y, pre;
+    const T *bias;
     int64_t width;
     enum act act;
     bool backward;
 };
 
 /* A block for each row. */
-template <int VEC> static __global__ void epilogue(const epilogue_job j)
+template <int VEC, class T> static __global__ void epilogue(const epilogue_job<T> j)
 {
     int64_t i = blockIdx.x;
     for (int64_t c = threadIdx.x * VEC; c < j.width; c += blockDim.x * VEC) {
@@ -54,17 +54,27 @@ template <int VEC> static __global__ void epilogue(const epilogue_job j)
     }
 }
 
+template <class T> static void issue_epilogue(ops *o, const matmul_args *a)
+{
+    const int vec = wide_of<T>();
+    epilogue_job<T> j = {
+        mat_in_of<T>(a->y), mat_in_of<T>(a->pre), (const T *)a->bias.data, a->y.size[1], a->act,
+        a->act_bwd};
+    int64_t n = a->y.size[0];
+    if (j.width % vec == 0 && aligned(a->y) && aligned(a->pre) && aligned(a->bias))
+        epilogue<vec, T><<<(unsigned)n, threads_for(j.width / vec, MOST), 0, stream_of(o)>>>(j);
+    else
+        epilogue<1, T><<<(unsigned)n, threads_for(j.width, MOST), 0, stream_of(o)>>>(j);
+}
+
 extern "C" void cuda_epilogue(ops *o, const matmul_args *a)
 {
-    epilogue_job j = {mat_of(a->y), mat_of(a->pre), (const float *)a->bias.data,
-                      a->y.size[1], a->act,         a->act_bwd};
-    int64_t n = a->y.size[0];
-    if (!n || !j.width || (j.act == ACT_NONE && !j.bias))
+    if (!tensor_count(a->y) || (a->act == ACT_NONE && tensor_none(a->bias)))
         return;
-    if (j.width % 4 == 0 && aligned(a->y) && aligned(a->pre) && aligned(a->bias))
-        epilogue<4><<<(unsigned)n, threads_for(j.width / 4, MOST), 0, stream_of(o)>>>(j);
+    if (a->y.dtype == DTYPE_BF16)
+        issue_epilogue<bf16>(o, a);
     else
-        epilogue<1><<<(unsigned)n, threads_for(j.width, MOST), 0, stream_of(o)>>>(j);
+        issue_epilogue<float>(o, a);
 }
 
 /* ---- dbias: sums of columns, by ranges of rows
@@ -76,25 +86,33 @@ static int64_t range_of(int64_t n)
     return rows < fewest_rows ? fewest_rows : rows;
 }
 
-/* part[range][column]; the last range of rows may be short. */
+/* part[range][column]; the last range of rows may be short. A thread adds up VEC columns. */
+template <int VEC, class T>
 static __global__ void __launch_bounds__(COLUMNS *STRIPES)
-    column_parts(mat x, int64_t n, int64_t width, int64_t range, float *part)
+    column_parts(mat_in<T> x, int64_t n, int64_t width, int64_t range, float *part)
 {
-    __shared__ float stripe[STRIPES][COLUMNS];
-    int64_t c = (int64_t)blockIdx.y * COLUMNS + threadIdx.x;
+    __shared__ float stripe[STRIPES][COLUMNS * VEC];
+    int64_t c = ((int64_t)blockIdx.y * COLUMNS + threadIdx.x) * VEC;
     int64_t begin = blockIdx.x * range, end = begin + range < n ? begin + range : n;
-    float sum = 0;
+    float sum[VEC] = {0};
     if (c < width)
-        for (int64_t i = begin + threadIdx.y; i < end; i += STRIPES)
-            sum += x.row(i)[c];
-    stripe[threadIdx.y][threadIdx.x] = sum;
+        for (int64_t i = begin + threadIdx.y; i < end; i += STRIPES) {
+            float v[VEC];
+            load(v, x.row(i) + c);
+            for (int k = 0; k < VEC; k++)
+                sum[k] += v[k];
+        }
+    for (int k = 0; k < VEC; k++)
+        stripe[threadIdx.y][threadIdx.x * VEC + k] = sum[k];
     __syncthreads();
     if (threadIdx.y || c >= width)
         return;
-    sum = 0;
-    for (int s = 0; s < STRIPES; s++)
-        sum += stripe[s][threadIdx.x];
-    part[blockIdx.x * width + c] = sum;
+    for (int k = 0; k < VEC; k++) {
+        float total = 0;
+        for (int s = 0; s < STRIPES; s++)
+            total += stripe[s][threadIdx.x * VEC + k];
+        part[blockIdx.x * width + c + k] = total;
+    }
 }
 
 static __global__ void __launch_bounds__(COLUMNS *STRIPES)
@@ -124,16 +142,27 @@ extern "C" size_t cuda_dbias_scratch(const matmul_args *a)
     return (size_t)(ceil_div(n, range_of(n)) * a->a.size[1]) * sizeof(float);
 }
 
+template <int VEC, class T> static void issue_parts(ops *o, const matmul_args *a, float *part)
+{
+    int64_t n = a->a.size[0], width = a->a.size[1];
+    dim3 grid((unsigned)ceil_div(n, range_of(n)), (unsigned)ceil_div(width, COLUMNS * VEC));
+    column_parts<VEC, T><<<grid, dim3(COLUMNS, STRIPES), 0, stream_of(o)>>>(
+        mat_in_of<T>(a->a), n, width, range_of(n), part);
+}
+
 extern "C" void cuda_dbias(ops *o, const matmul_args *a, void *scratch)
 {
     int64_t n = a->a.size[0], width = a->a.size[1];
+    bool narrow = a->a.dtype == DTYPE_BF16;
+    float *part = (float *)scratch;
     if (tensor_none(a->dbias) || !n || !width)
         return;
-    unsigned ranges = (unsigned)ceil_div(n, range_of(n)),
-             groups = (unsigned)ceil_div(width, COLUMNS);
-    dim3 threads(COLUMNS, STRIPES);
-    column_parts<<<dim3(ranges, groups), threads, 0, stream_of(o)>>>(mat_of(a->a), n, width,
-                                                                     range_of(n), (float *)scratch);
-    column_total<<<groups, threads, 0, stream_of(o)>>>((const float *)scratch, ranges, width,
-                                                       (float *)a->dbias.data);
+    if (narrow && width % 8 == 0 && aligned(a->a))
+        issue_parts<8, bf16>(o, a, part);
+    else if (narrow)
+        issue_parts<1, bf16>(o, a, part);
+    else
+        issue_parts<1, float>(o, a, part);
+    column_total<<<(unsigned)ceil_div(width, COLUMNS), dim3(COLUMNS, STRIPES), 0, stream_of(o)>>>(
+        part, (unsigned)ceil_div(n, range_of(n)), width, (float *)a->dbias.data);
 }

@@ -15,6 +15,20 @@ static bool trivial(const struct matmul_args *a)
     return !tensor_count(a->y) || !a->a.size[a->ta ? 0 : 1];
 }
 
+/* What the library does with a product of bf16 before it is written; the rest is cuda_epilogue's.
+ * Its GELU is that by tanh. */
+static enum lt_epilogue epilogue_of(const struct matmul_args *a)
+{
+    bool aligned = ((uintptr_t)a->pre.data | (uintptr_t)a->bias.data) % 16 == 0;
+    if (a->a.dtype != DTYPE_BF16 || !aligned)
+        return LT_NONE;
+    if (a->act == ACT_GELU_TANH && a->act_bwd)
+        return LT_GELU_BWD;
+    if (a->act == ACT_GELU_TANH && !tensor_none(a->pre) && !tensor_none(a->bias))
+        return LT_GELU;
+    return a->act == ACT_NONE && !tensor_none(a->bias) ? LT_BIAS : LT_NONE;
+}
+
 static struct lt_shape shape_of(const struct matmul_args *a)
 {
     struct lt_shape s;
@@ -30,6 +44,8 @@ static struct lt_shape shape_of(const struct matmul_args *a)
     s.ta = a->ta;
     s.tb = a->tb;
     s.accumulate = a->accumulate;
+    s.epilogue = epilogue_of(a);
+    s.ld_aux = s.epilogue == LT_GELU || s.epilogue == LT_GELU_BWD ? a->pre.stride : 0;
     s.alignment = lt_alignment(a->a.data, a->b.data, a->y.data);
     return s;
 }
@@ -40,36 +56,56 @@ size_t cuda_matmul_scratch(const struct dev_desc *d, const void *args)
     return LT_WORKSPACE + cuda_dbias_scratch(args);
 }
 
-static int prepare_matmul(struct ops *o, const void *args, struct err *e)
+/*
+ * The plan of a product, with the epilogue if the library has one for the shape (`*ret_fused`),
+ * else without. It was made if the step was planned; a decoder's prompts have lengths of their own.
+ */
+static int plan_product(struct ops *o, const struct matmul_args *a, const struct lt_plan **ret,
+                        bool *ret_fused, struct err *e)
 {
-    const struct matmul_args *a = args;
-    const struct lt_plan *plan;
-    const struct lt_shape shape = shape_of(a);
-    return trivial(a) ? 0 : lt_prepare(o->state, &shape, 0, &plan, e);
+    struct lt_shape shape = shape_of(a);
+    *ret_fused = shape.epilogue != LT_NONE;
+    int code = lt_prepare(o->state, &shape, 0, ret, e);
+    if (code && *ret_fused) {
+        shape.epilogue = LT_NONE;
+        shape.ld_aux = 0;
+        *ret_fused = false;
+        code = lt_prepare(o->state, &shape, 0, ret, e);
+    }
+    return code;
 }
 
-/* The plan is there if the step was planned; a decoder's prompts have lengths of their own. */
-static void product(struct ops *o, const struct matmul_args *a, void *workspace)
+static int prepare_matmul(struct ops *o, const void *args, struct err *e)
 {
     const struct lt_plan *plan;
-    const struct lt_shape shape = shape_of(a);
+    bool fused;
+    return trivial(args) ? 0 : plan_product(o, args, &plan, &fused, e);
+}
+
+/* True if bias and activation are done with it. */
+static bool product(struct ops *o, const struct matmul_args *a, void *workspace)
+{
+    const struct lt_plan *plan;
+    bool fused;
     struct err e;
-    if (lt_prepare(o->state, &shape, 0, &plan, &e))
+    if (plan_product(o, a, &plan, &fused, &e))
         dev_cuda_fail(o->dev, "cuBLASLt", e.msg);
     else
-        lt_run(o->state, plan, a->y.data, a->a.data, a->b.data, NULL, NULL, workspace);
+        lt_run(o->state, plan, a->y.data, a->a.data, a->b.data, fused ? a->bias.data : NULL,
+               fused ? a->pre.data : NULL, workspace);
+    return fused;
 }
 
 void cuda_matmul(struct ops *o, const void *args, void *scratch)
 {
     const struct matmul_args *a = args;
-    if (trivial(a)) {
-        if (!a->accumulate && tensor_count(a->y))
-            cuda_fill(o, &(struct fill_args){.y = a->y}, NULL);
-    } else {
-        product(o, a, scratch);
-    }
-    cuda_epilogue(o, a);
+    bool fused = false;
+    if (!trivial(a))
+        fused = product(o, a, scratch);
+    else if (!a->accumulate && tensor_count(a->y))
+        cuda_fill(o, &(struct fill_args){.y = a->y}, NULL);
+    if (!fused)
+        cuda_epilogue(o, a);
     cuda_dbias(o, a, (char *)scratch + LT_WORKSPACE);
     dev_cuda_check(o->dev, "launch");
 }
@@ -80,7 +116,7 @@ static void cuda_ops_close(struct ops *o)
     o->state = NULL;
 }
 
-static int open_table(struct ops *o, struct dev *d, struct slab *workspace,
+static int open_table(struct ops *o, struct dev *d, struct slab *workspace, enum dtype real,
                       const char *library_path, struct err *e)
 {
     static const struct op_entry entries[OP_COUNT] = {
@@ -92,7 +128,7 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace,
         [OP_GLU] = {cuda_glu, NULL, "cuda"},
         [OP_GLU_BWD] = {cuda_glu_bwd, NULL, "cuda"},
         [OP_ROPE] = {cuda_rope, NULL, "cuda"},
-        [OP_ATTENTION] = {cuda_attention, NULL, "cuda"},
+        [OP_ATTENTION] = {cuda_attention, NULL, "cuda", cuda_attention_prepare},
         [OP_ATTENTION_BWD] = {cuda_attention_bwd, cuda_attention_bwd_scratch, "cuda"},
         [OP_XENT_STATS] = {cuda_xent_stats, NULL, "cuda"},
         [OP_XENT_LOSS] = {cuda_xent_loss, NULL, "cuda"},
@@ -103,8 +139,8 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace,
         [OP_COPY] = {cuda_copy, NULL, "cuda"},
     };
     struct lt *l;
-    *o = (struct ops){
-        .dev = d, .workspace = workspace, .real = DTYPE_F32, .layer = -1, .call = ops_run};
+    *o = (struct ops){.dev = d, .workspace = workspace, .layer = -1, .call = ops_run};
+    ops_set_types(o, real);
     memcpy(o->entry, entries, sizeof(entries));
     if (!d->fn) { /* nothing runs before the device is open, nor is prepared */
         o->entry[OP_MATMUL].prepare = NULL;
@@ -122,7 +158,7 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace,
 
 int ops_cuda_init(struct ops *o, struct dev *d, struct slab *workspace, struct err *e)
 {
-    return open_table(o, d, workspace, NULL, e);
+    return open_table(o, d, workspace, DTYPE_F32, NULL, e);
 }
 
 int ops_cuda_open(struct ops *o, struct dev *d, struct slab *workspace, const struct ops_config *c,
@@ -130,8 +166,9 @@ int ops_cuda_open(struct ops *o, struct dev *d, struct slab *workspace, const st
 {
     if (c->kernels)
         return err_set(e, ERR_USAGE, "--kernels %s: a GPU has one set of kernels", c->kernels);
-    BUG_ON(c->real != DTYPE_F32, "ops in %s on a GPU", dtype_name(c->real));
-    return open_table(o, d, workspace, c->library_path, e);
+    BUG_ON(c->real != DTYPE_F32 && c->real != DTYPE_BF16, "ops in %s on a GPU",
+           dtype_name(c->real));
+    return open_table(o, d, workspace, c->real, c->library_path, e);
 }
 
 void ops_cuda_close(struct ops *o)

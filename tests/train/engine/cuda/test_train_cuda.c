@@ -164,6 +164,75 @@ static void documents_equal_the_cpu(void)
     steps_equal(tiny_llama(), true);
 }
 
+/* ---- bf16 -------------------------------------------------------------------------------------
+ */
+
+/* Heads that the tensor cores take. */
+static struct spec widened(struct spec s)
+{
+    s.head_dim = 8;
+    s.hidden = s.heads * s.head_dim;
+    s.ffn = 40;
+    s.init_std = 0.1; /* scores of a few, as a model has them */
+    return s;
+}
+
+static void round_weights(struct rank *r)
+{
+    size_t n = (size_t)tensor_count(r->weights);
+    uint16_t *narrow = mem_new(n, sizeof(*narrow));
+    box_cast(narrow, DTYPE_BF16, r->weights.data, DTYPE_F32, (int64_t)n);
+    box_cast(r->weights.data, DTYPE_F32, narrow, DTYPE_BF16, (int64_t)n);
+    free(narrow);
+}
+
+static double dot(const float *a, const float *b, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+/* The first step's gradients against fp32's of the same rounded weights: of each parameter whose
+ * norm counts by their angle and norm, of the others by the difference. */
+static void gradients_near(struct spec spec, bool cut)
+{
+    struct rank_config there = config_of(spec, true), here = config_of(spec, false);
+    there.documents = here.documents = cut;
+    there.real = DTYPE_BF16;
+    open_rank(&gpu, &there);
+    open_rank(&cpu, &here);
+    round_weights(&cpu);
+    struct outcome a = step(&gpu, cut), b = step(&cpu, cut);
+    T_NEAR(a.loss, b.loss, 1e-2 * b.loss);
+    T_NEAR(a.norm, b.norm, 1e-2 * b.norm);
+    float *x = fetch(&gpu, gpu.grads), *y = fetch(&cpu, cpu.grads);
+    double all = sqrt(dot(y, y, cpu.params.elements));
+    for (int i = 0; i < cpu.params.n; i++) {
+        const struct param *p = &cpu.params.at[i];
+        const float *u = x + p->offset, *v = y + p->offset;
+        double uu = sqrt(dot(u, u, p->count)), vv = sqrt(dot(v, v, p->count));
+        double cosine = dot(u, v, p->count) / (uu * vv);
+        bool good = vv > 1e-3 * all ? cosine > 0.999 && fabs(uu / vv - 1) < 0.01
+                                    : distance(u, v, p->count) * vv < 1e-3 * all;
+        if (!good)
+            t_fail(__FILE__, __LINE__, "%s: cosine %.6f, norms %g and %g of %g", p->source[0].name,
+                   cosine, uu, vv, all);
+    }
+    free(x);
+    free(y);
+    rank_close(&gpu);
+    rank_close(&cpu);
+}
+
+static void bf16_gradients_are_near_fp32(void)
+{
+    gradients_near(dropped(widened(tiny_gpt())), false);
+    gradients_near(widened(tiny_llama()), false);
+    gradients_near(widened(tiny_llama()), true);
+}
+
 /* ---- checkpoints ------------------------------------------------------------------------------
  */
 
@@ -207,22 +276,24 @@ static void same(struct rank *x, struct tensor a, struct rank *y, struct tensor 
 
 static void same_state(struct rank *x, struct rank *y)
 {
+    same(x, rank_master(x), y, rank_master(y));
     same(x, x->weights, y, y->weights);
     same(x, x->optim.m, y, y->optim.m);
     same(x, x->optim.v, y, y->optim.v);
     T_MEM(&x->at, &y->at, sizeof(x->at));
 }
 
-static void a_run_resumes_bit_for_bit(void)
+static void resume(enum dtype real, const char *name)
 {
-    struct rank_config c = config_of(dropped(tiny_gpt()), true);
+    struct rank_config c = config_of(dropped(widened(tiny_gpt())), true);
+    c.real = real;
     open_rank(&gpu, &c);
     step(&gpu, false);
     step(&gpu, false);
-    save(&gpu, t_path("run"));
+    save(&gpu, t_path(name));
     c.seed = 99; /* other initial weights, which the checkpoint must replace */
     open_rank(&again, &c);
-    load(&again, t_path("run"));
+    load(&again, t_path(name));
     again.model.seed = gpu.model.seed;
     same_state(&gpu, &again);
     step(&gpu, false);
@@ -230,6 +301,12 @@ static void a_run_resumes_bit_for_bit(void)
     same_state(&gpu, &again);
     rank_close(&gpu);
     rank_close(&again);
+}
+
+static void a_run_resumes_bit_for_bit(void)
+{
+    resume(DTYPE_F32, "fp32");
+    resume(DTYPE_BF16, "bf16");
 }
 
 static void the_cpu_takes_a_run_over(void)
@@ -248,9 +325,10 @@ static void the_cpu_takes_a_run_over(void)
     rank_close(&cpu);
 }
 
-static void two_runs_give_equal_bytes(void)
+static void run_twice(enum dtype real)
 {
-    struct rank_config c = config_of(dropped(tiny_gpt()), true);
+    struct rank_config c = config_of(dropped(widened(tiny_gpt())), true);
+    c.real = real;
     open_rank(&gpu, &c);
     open_rank(&again, &c);
     for (int i = 0; i < STEPS; i++) {
@@ -260,6 +338,12 @@ static void two_runs_give_equal_bytes(void)
     }
     rank_close(&gpu);
     rank_close(&again);
+}
+
+static void two_runs_give_equal_bytes(void)
+{
+    run_twice(DTYPE_F32);
+    run_twice(DTYPE_BF16);
 }
 
 /* ---- decoding ---------------------------------------------------------------------------------
@@ -317,6 +401,6 @@ static void a_fault_reaches_no_checkpoint(void)
 }
 
 T_MAIN(T_CASE(gpt_equals_the_cpu), T_CASE(llama_equals_the_cpu), T_CASE(documents_equal_the_cpu),
-       T_CASE(a_run_resumes_bit_for_bit), T_CASE(the_cpu_takes_a_run_over),
-       T_CASE(two_runs_give_equal_bytes), T_CASE(logits_of_a_cache_equal_the_cpu),
-       T_CASE(a_fault_reaches_no_checkpoint))
+       T_CASE(bf16_gradients_are_near_fp32), T_CASE(a_run_resumes_bit_for_bit),
+       T_CASE(the_cpu_takes_a_run_over), T_CASE(two_runs_give_equal_bytes),
+       T_CASE(logits_of_a_cache_equal_the_cpu), T_CASE(a_fault_reaches_no_checkpoint))
