@@ -89,23 +89,37 @@ static void reduce_stats(struct model *m, struct xent_stats_args a, struct tenso
     comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_TP, both, REDUCE_SUM));
 }
 
-/* Rows of y and dy that a chunk has, and its logits. */
+/*
+ * Rows of y and dy that a chunk has, and its logits: those of the true vocabulary, and `wide` with
+ * those of rows that pad it, which a GPU's products take along to be fast. They take no part in the
+ * softmax, and their gradients are zeros.
+ */
 struct chunk {
     int64_t begin, rows;
-    struct tensor y, dy, logits;
+    struct tensor y, dy, logits, wide;
 };
+
+/* Columns of `wide`: rows of the head, as many as fill 128 bytes where there are so many. */
+static int64_t wide_columns(const struct model *m, int64_t columns)
+{
+    int64_t width = (columns + 63) / 64 * 64;
+    bool fits = !m->ops->dev->desc.host && width <= m->w.head.size[0];
+    return fits ? width : columns;
+}
 
 static void chunk_backward(struct model *m, const struct chunk *c)
 {
-    int64_t columns = c->logits.size[1];
+    int64_t columns = c->wide.size[1], pads = columns - c->logits.size[1];
     if (!columns) {
         put(m, c->dy, 0);
         return;
     }
+    if (pads)
+        put(m, tensor_cols(c->wide, columns - pads, pads), 0);
     op_matmul(m->ops, &(struct matmul_args){
-                          .y = c->dy, .a = c->logits, .b = tensor_rows(m->w.head, 0, columns)});
+                          .y = c->dy, .a = c->wide, .b = tensor_rows(m->w.head, 0, columns)});
     op_matmul(m->ops, &(struct matmul_args){.y = tensor_rows(m->g.head, 0, columns),
-                                            .a = c->logits,
+                                            .a = c->wide,
                                             .b = c->y,
                                             .ta = true,
                                             .accumulate = true});
@@ -119,7 +133,7 @@ static void chunk_loss(struct model *m, const struct model_pass *p, const struct
     int64_t first = FAULT("head_first") ? 0 : model_vocab(m).first;
 
     if (c->logits.size[1])
-        head_logits(m, c->y, c->logits);
+        head_logits(m, c->y, c->wide);
     reduce_stats(m,
                  (struct xent_stats_args){.logits = c->logits,
                                           .label = label,
@@ -162,10 +176,9 @@ void model_loss(struct model *m, const struct model_pass *p, struct tensor total
         c.y = tensor_rows(y, begin, c.rows);
         if (p->train)
             c.dy = tensor_rows(part, begin, c.rows);
-        /* on a GPU rows begin at multiples of 128 bytes, which its products need to be fast */
         int64_t columns = model_vocab(m).count;
-        int64_t width = m->ops->dev->desc.host ? columns : (columns + 63) / 64 * 64;
-        c.logits = tensor_cols(slab_2d(ws, m->ops->real, c.rows, width), 0, columns);
+        c.wide = slab_2d(ws, m->ops->real, c.rows, wide_columns(m, columns));
+        c.logits = tensor_cols(c.wide, 0, columns);
         chunk_loss(m, p, &c, total, scale);
         slab_reset(ws, mark);
     }
