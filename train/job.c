@@ -327,12 +327,13 @@ int job_spec(struct job *j, bool from_checkpoint, struct err *e)
         int failed = loaded_spec(j, e);
         if (failed)
             return failed;
-        return from_checkpoint ? spec_can_run(&j->spec, path, e)
-                               : spec_from_model(&j->o->model, path, j->vocab, 1, &j->spec, e);
+        return from_checkpoint
+                   ? spec_can_run(&j->spec, path, e)
+                   : spec_from_model(&j->o->model, path, j->vocab, j->layout.mesh.tp, &j->spec, e);
     }
     int code = j->vocab < 1 && j->data_prefix ? without_vocabulary(j, e) : 0;
     if (!code)
-        code = spec_from_flags(&j->o->model, j->vocab, 1, &j->spec, e);
+        code = spec_from_flags(&j->o->model, j->vocab, j->layout.mesh.tp, &j->spec, e);
     if (!code && j->ckpt)
         code = state_same_model(j->ckpt, &j->spec, e);
     return code;
@@ -341,12 +342,18 @@ int job_spec(struct job *j, bool from_checkpoint, struct err *e)
 static int batches(struct job *j, struct err *e)
 {
     const struct train_options *o = j->o;
-    j->global_batch = o->global_batch ? o->global_batch : o->micro_batch;
+    int dp = j->layout.mesh.dp;
+    j->global_batch = o->global_batch ? o->global_batch : o->micro_batch * dp;
     if (j->global_batch % o->micro_batch)
         return err_set(e, ERR_USAGE,
                        "--global-batch-size %lld is not a multiple of --micro-batch-size %lld",
                        (long long)j->global_batch, (long long)o->micro_batch);
-    j->micros = j->global_batch / o->micro_batch;
+    if (j->global_batch % (o->micro_batch * dp))
+        return err_set(e, ERR_USAGE,
+                       "--global-batch-size %lld is not a multiple of --micro-batch-size %lld x %d "
+                       "data-parallel processes",
+                       (long long)j->global_batch, (long long)o->micro_batch, dp);
+    j->micros = j->global_batch / (o->micro_batch * dp);
     if (o->train_iters && o->train_samples)
         return err_set(e, ERR_USAGE, "--train-iters and --train-samples exclude each other");
     j->iterations = o->train_samples ? o->train_samples / j->global_batch : o->train_iters;
@@ -471,12 +478,15 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
 /* The backends that --device leaves: one by its name, or for auto all. --kernels is the CPU's. */
 static int choose_device(const struct train_options *o, struct rank_config *c, struct err *e)
 {
-    bool cpu = o->device == DEVICE_CPU || (o->device == DEVICE_AUTO && o->kernels);
+    bool several = o->world->ranks > 1; /* their collectives are the CPU's */
+    bool cpu = o->device == DEVICE_CPU || (o->device == DEVICE_AUTO && (o->kernels || several));
     const char *name = cpu ? "cpu" : "cuda";
     c->backends = o->backends;
     c->nbackends = o->nbackends;
     if (o->device == DEVICE_AUTO && !cpu)
         return 0;
+    if (several && !cpu)
+        return err_set(e, ERR_USAGE, "--device %s: several processes run on the CPU alone", name);
     for (int i = 0; i < o->nbackends; i++)
         if (!strcmp(o->backends[i].name, name)) {
             c->backends = &o->backends[i];
@@ -498,11 +508,13 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
     if (j->seq_length > j->spec.max_positions)
         return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
                        (long long)o->seq_length, (long long)j->spec.max_positions);
-    *ret = (struct rank_config){.layout = layout_plain(mesh_single()),
+    *ret = (struct rank_config){.layout = j->layout,
+                                .rank = j->comm.rank,
+                                .comm = j->comm.world > 1 ? &j->comm : NULL,
                                 .spec = j->spec,
                                 .use = use,
                                 .real = o->bf16 && use == MODEL_TRAIN ? DTYPE_BF16 : DTYPE_F32,
-                                .threads = (int)o->threads,
+                                .threads = job_threads(j),
                                 .kernels = o->kernels,
                                 .library_path = o->library_path,
                                 .file_size = (uint64_t)o->file_size,
@@ -521,7 +533,8 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .lr = schedule(j)};
     if (use == MODEL_DECODE)
         ret->micro_batch = ret->micros = 1;
-    return choose_device(o, ret, e);
+    code = job_check_layout(j, e);
+    return code ? code : choose_device(o, ret, e);
 }
 
 int job_plan_rank(struct job *j, struct err *e)
@@ -544,13 +557,14 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
     int code = rank_configure(j, use, &c, e);
     if (!code && use == MODEL_TRAIN)
         code = check_schedule(o, &c.lr, e);
+    code = job_agree(j, code, e);
     if (code)
         return code;
     if (o->threads > 2 * (int64_t)pool_cpus())
         log_warn("--threads %lld on %d processors: more threads than processors are slower",
                  (long long)o->threads, pool_cpus());
     j->rank_open = true;
-    code = rank_open(&j->rank, &c, e);
+    code = job_agree(j, rank_open(&j->rank, &c, e), e);
     if (!code && j->hf)
         code = state_load_weights(&j->rank, read_foreign, j->hf, e);
     if (code || !j->ckpt)
@@ -565,6 +579,7 @@ void job_close(struct job *j)
     data_lists_finish(&j->lists);
     if (j->rank_open)
         rank_close(&j->rank);
+    comm_close(&j->comm);
     ckpt_close(j->ckpt);
     hf_folder_close(j->hf);
     if (j->has_manifest)

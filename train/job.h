@@ -25,6 +25,14 @@ struct save_lock {
     bool made; /* the folder, by this process */
 };
 
+/* The processes that a job is. */
+struct job_world {
+    int rank, ranks;
+    /* The collectives of this process on a mesh of `ranks`; NULL where there is one process. */
+    int (*open)(struct comm *ret, void *state, struct mesh m, struct err *e);
+    void *state;
+};
+
 struct job {
     struct opts *opts;
     const struct train_options *o;
@@ -45,6 +53,8 @@ struct job {
     struct spec spec;
     int64_t vocab; /* true size, of tokenizer or data */
     int64_t micros, global_batch, seq_length, iterations;
+    struct layout layout;
+    struct comm comm; /* of several processes, until the rank takes it over */
     struct rank rank;
     bool rank_open;
     struct blend_set data;
@@ -52,6 +62,27 @@ struct job {
     struct packed_data pack;
     struct fim fim[PARTS];
 };
+
+/*
+ * The layout that the options ask for, and the collectives of the job's processes. ERR_USAGE: their
+ * number does not fit. Comes first: job_agree needs it.
+ */
+int job_open_world(struct job *j, struct err *e);
+
+/* 0 if `code` is 0 on all processes (world_agree). What one of them may fail in alone is followed
+ * by this, before anything that they do together. */
+int job_agree(struct job *j, int code, struct err *e);
+
+/* ERR_USAGE: the model and the batch cannot be cut so. */
+int job_check_layout(const struct job *j, struct err *e);
+
+/* Threads of this process: those of a job are taken to share a machine's processors. 0: all. */
+int job_threads(const struct job *j);
+
+/* Whether this process is the first, which writes what there is one of, or the last, which prints
+ * the log. */
+bool job_is_first(const struct job *j);
+bool job_is_last(const struct job *j);
 
 /* The data sets that are named, and the first one's manifest, if it has one; the others' must have
  * its tokenizer. */

@@ -62,6 +62,11 @@ int journal_open(struct journal *j, const struct train_options *o, const struct 
     return j->metrics ? 0 : err_sys(e, errno, "%s: cannot write", j->path);
 }
 
+void journal_open_silent(struct journal *j, const struct train_options *o, const struct rank *r)
+{
+    *j = (struct journal){.o = o, .seq_length = r->config.seq_length, .silent = true};
+}
+
 static struct log_values values(const struct journal *j, const struct rank *r,
                                 const struct step_result *s, double ms)
 {
@@ -82,7 +87,7 @@ static struct log_values values(const struct journal *j, const struct rank *r,
                                .loss_scale = 1,
                                .grad_norm = isnan(s->grad_norm) ? (double)NAN
                                                                 : s->grad_norm, /* never "-nan" */
-                               .ranks = 1};
+                               .ranks = r->comm.world};
 }
 
 static int write_line(struct journal *j, struct err *e)
@@ -95,6 +100,8 @@ static int write_line(struct journal *j, struct err *e)
 /* Prints `line`: of the short ones what fits the terminal. */
 static int put_out(struct journal *j, struct err *e)
 {
+    if (j->silent)
+        return 0;
     if (j->brief) {
         progress_fit(&j->line, progress_columns(STDOUT_FILENO));
         buf_addc(&j->line, '\n');

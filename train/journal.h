@@ -29,10 +29,13 @@ struct journal {
     /* for the caller to set after journal_open: */
     struct progress *meter; /* wiped before a line is printed; NULL: none */
     bool brief;             /* short lines */
+    bool silent;            /* nothing is printed or written: another process does */
 };
 
 int journal_open(struct journal *j, const struct train_options *o, const struct rank *r,
                  int64_t iterations, int64_t global_batch, struct err *e);
+/* The journal of a process that says nothing: journal_step finds what another's finds. */
+void journal_open_silent(struct journal *j, const struct train_options *o, const struct rank *r);
 
 /* ERR_ANOMALY when the loss or norm was not finite too many steps in a row. */
 int journal_step(struct journal *j, const struct rank *r, const struct step_result *s,

@@ -62,9 +62,13 @@ struct train_options {
     const char *kernels, *library_path;
     int64_t exit_interval;
     double exit_minutes;
+    /* the layout of ranks */
+    int64_t tensor_parallel, world_size;
+    bool sequence_parallel, distributed_optimizer;
     /* no option: set by main.c */
     const struct rank_backends *backends;
     int nbackends;
+    const struct job_world *world; /* the processes of the job */
 };
 
 extern const struct opt_table train_table;

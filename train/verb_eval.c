@@ -87,7 +87,9 @@ static void answer(const struct job *j, const struct share *s, double loss)
 
 static int prepare(struct job *j, struct err *e)
 {
-    int code = start_find(j, true, e);
+    int code = job_open_world(j, e);
+    if (!code)
+        code = start_find(j, true, e);
     if (!code && j->ckpt)
         code = earlier_adopt(j->opts, j->ckpt, e);
     if (!code)

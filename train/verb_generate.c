@@ -170,7 +170,9 @@ static int generate_write_all(struct job *j, struct err *e)
 int verb_generate(struct opts *opts, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
-    int code = start_find(&j, true, e);
+    int code = job_open_world(&j, e);
+    if (!code)
+        code = start_find(&j, true, e);
     if (!code)
         code = job_open_tokenizer(&j, e);
     if (!code && !j.tokenizer) {

@@ -22,7 +22,9 @@ int verb_plan(struct opts *opts, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
     struct buf b = {0};
-    int code = names_data(j.o) ? job_open_manifest(&j, e) : 0;
+    int code = job_open_world(&j, e);
+    if (!code && names_data(j.o))
+        code = job_open_manifest(&j, e);
     if (!code)
         code = job_open_tokenizer(&j, e);
     if (!code)

@@ -16,6 +16,7 @@
 #include "base/cli/progress.h"
 #include "train/engine/state.h"
 #include "train/engine/step.h"
+#include "train/engine/world.h"
 #include "train/earlier.h"
 #include "train/journal.h"
 #include "train/start.h"
@@ -137,18 +138,20 @@ static int save(struct run *r, struct err *e)
     if (!dir || r->saved == iteration)
         return 0;
     double begun = clock_seconds();
-    int code = ckpt_writer_open(dir, iteration, &w, e);
-    if (!code)
+    int code = job_is_first(j) ? ckpt_writer_open(dir, iteration, &w, e) : 0;
+    if (!code && w)
         code = put_files(j, w, e);
+    code = job_agree(j, code, e);
     if (!code)
-        code = state_save(&j->rank, w, (int)j->o->threads, e);
-    if (!code)
+        code = state_save(&j->rank, w, j->rank.config.threads, e);
+    if (!code && w)
         code = commit(j, w, e);
     ckpt_writer_close(w);
     if (!code)
         code = journal_sync(&r->journal, e);
-    if (!code && j->o->keep)
+    if (!code && j->o->keep && job_is_first(j))
         code = ckpt_retain(dir, (int)j->o->keep, iteration, e);
+    code = job_agree(j, code, e);
     if (code)
         return code;
     r->saved = iteration;
@@ -198,7 +201,7 @@ static bool divides(int64_t interval, int64_t iteration)
     return interval > 0 && iteration % interval == 0;
 }
 
-/* 0 to go on, 1 to end well, 2 to end because somebody asked. */
+/* 0 to go on, 1 to end well, 2 to end because somebody asked this process. */
 static int whether_to_stop(const struct run *r)
 {
     const struct train_options *o = r->job->o;
@@ -283,7 +286,7 @@ static int loop(struct run *r, struct err *e)
     while (!code && !stop && j->rank.at.iteration < j->iterations) {
         code = one_step(r, e);
         if (!code)
-            stop = whether_to_stop(r);
+            stop = world_max(&j->rank.comm, whether_to_stop(r));
     }
     progress_finish(&r->meter);
     if (!code && !stop && (j->o->eval_iters > 0 || j->o->full_validation))
@@ -373,13 +376,13 @@ static int open_data(struct job *j, struct err *e)
     return code;
 }
 
-static int prepare(struct job *j, struct err *e)
+/* Until the model is known. */
+static int prepare_model(struct job *j, struct err *e)
 {
-    int code = run_need(j, e);
-    if (!code)
-        code = job_open_manifest(j, e);
-    if (!code)
+    int code = job_open_manifest(j, e);
+    if (!code && job_is_first(j))
         code = start_lock(j, e);
+    code = job_agree(j, code, e); /* the lock makes the folder that all look into */
     if (!code)
         code = start_find(j, false, e);
     if (!code)
@@ -388,19 +391,39 @@ static int prepare(struct job *j, struct err *e)
         code = job_spec(j, false, e);
     if (!code)
         code = read_kept(j, e);
+    return job_agree(j, code, e);
+}
+
+/* The first process makes the index maps that the others find. */
+static int open_data_in_turn(struct job *j, struct err *e)
+{
+    int code = job_is_first(j) ? open_data(j, e) : 0;
+    code = job_agree(j, code, e);
+    if (!code && !job_is_first(j))
+        code = open_data(j, e);
+    return job_agree(j, code, e);
+}
+
+static int prepare(struct job *j, struct err *e)
+{
+    int code = job_open_world(j, e);
     if (!code)
-        code = export_check(j, e);
+        code = job_agree(j, run_need(j, e), e);
+    if (!code)
+        code = prepare_model(j, e);
+    if (!code)
+        code = job_agree(j, export_check(j, e), e);
     if (!code)
         code = job_open_rank(j, MODEL_TRAIN, e);
     if (!code && j->ckpt && (j->ckpt_is_own || !j->o->finetune))
-        code = earlier_compare(j->opts, j->ckpt, e);
+        code = job_agree(j, earlier_compare(j->opts, j->ckpt, e), e);
     if (!code)
-        code = open_data(j, e);
-    if (!code)
+        code = open_data_in_turn(j, e);
+    if (!code && job_is_first(j))
         code = start_set_aside(j, e);
-    if (!code)
+    if (!code && job_is_first(j))
         code = write_config(j, e);
-    return code;
+    return job_agree(j, code, e);
 }
 
 static void introduce(const struct job *j)
@@ -432,7 +455,7 @@ static void start_meter(struct run *r)
 {
     const struct job *j = r->job;
     progress_init(&r->meter, "train", "steps", 1, (uint64_t)j->iterations,
-                  j->o->common.quiet || !isatty(STDERR_FILENO));
+                  j->o->common.quiet || !isatty(STDERR_FILENO) || !job_is_last(j));
     r->meter.from = (uint64_t)j->rank.at.iteration;
     r->meter.rate_unit = "tokens";
     r->meter.rate_per_count = (double)j->global_batch * (double)j->seq_length;
@@ -448,10 +471,12 @@ int verb_run(struct opts *opts, struct err *e)
     struct job j = {.opts = opts, .o = opts->values};
     struct run r = {.job = &j, .saved = -1, .started = clock_seconds()};
     int code = prepare(&j, e);
-    if (!code) {
+    if (!code)
         introduce(&j);
+    if (!code && job_is_last(&j))
         code = journal_open(&r.journal, j.o, &j.rank, j.iterations, j.global_batch, e);
-    }
+    else if (!code)
+        journal_open_silent(&r.journal, j.o, &j.rank);
     if (!code) {
         struct batch_layout l = job_layout(&j);
         struct feed f = job_feed(&j, PART_TRAIN);
@@ -464,8 +489,10 @@ int verb_run(struct opts *opts, struct err *e)
         start_meter(&r);
         code = loop(&r, e);
     }
-    if (!code && j.o->export_hf && j.rank.at.iteration >= j.iterations)
+    if (!code && job_is_first(&j) && j.o->export_hf && j.rank.at.iteration >= j.iterations)
         code = export_model(&j, j.rank.at.iteration, e);
+    if (code && j.rank.comm.fn) /* the others may wait for this process: this frees them */
+        comm_abort(&j.rank.comm, e);
     loader_destroy(r.train);
     journal_close(&r.journal);
     job_close(&j);

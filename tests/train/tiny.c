@@ -55,7 +55,6 @@ struct rank_config tiny_config(struct spec spec, enum dtype real)
         .describe_device = dev_host_describe,
         .open_device = dev_host_open,
         .init_ops = ops_cpu_open,
-        .open_comm = comm_self_start,
     };
     return (struct rank_config){.backends = &backends,
                                 .layout = layout_plain(mesh_single()),

@@ -100,8 +100,6 @@ struct comm {
 
 /* One rank alone. */
 void comm_self_open(struct comm *ret);
-/* The same as an entry of struct rank_backends: `arg` is not read, 0 comes back. */
-int comm_self_start(struct comm *ret, void *arg, struct err *e);
 /* Waits for the rank's own calls, unless there was a fault. Does nothing if `c` is zeroed. */
 void comm_close(struct comm *c);
 

@@ -39,11 +39,3 @@ void comm_self_open(struct comm *ret)
     };
     *ret = (struct comm){.fn = &table, .mesh = mesh_single(), .rank = 0, .world = 1};
 }
-
-int comm_self_start(struct comm *ret, void *arg, struct err *e)
-{
-    (void)arg;
-    (void)e;
-    comm_self_open(ret);
-    return 0;
-}

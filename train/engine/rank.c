@@ -258,6 +258,19 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
     return plan_rank(r, e);
 }
 
+static void take_comm(struct rank *r)
+{
+    const struct rank_config *c = &r->config;
+    if (!c->comm) {
+        comm_self_open(&r->comm);
+    } else {
+        r->comm = *c->comm;
+        *c->comm = (struct comm){0};
+    }
+    BUG_ON(r->comm.rank != c->rank || !mesh_equal(r->comm.mesh, c->layout.mesh),
+           "planned as rank %d, opened as rank %d or on another mesh", c->rank, r->comm.rank);
+}
+
 int rank_bind(struct rank *r, struct err *e)
 {
     const struct rank_config *c = &r->config;
@@ -265,14 +278,11 @@ int rank_bind(struct rank *r, struct err *e)
     int code = b->open_device(&r->dev, c->threads, e);
     if (!code)
         code = rank_ops(r, e);
-    if (!code)
-        code = b->open_comm(&r->comm, b->arg, e);
+    take_comm(r);
     for (int i = 0; !code && i < SLAB_COUNT; i++)
         code = slab_bind(&r->slab[i], &r->dev, e);
     if (code)
         return code;
-    BUG_ON(r->comm.rank != c->rank || memcmp(&r->comm.mesh, &c->layout.mesh, sizeof(struct mesh)),
-           "planned as rank %d, opened as rank %d or on another mesh", c->rank, r->comm.rank);
     rank_take(r);
     code = plan_rank(r, e); /* once more: now what must be prepared is */
     if (code)

@@ -46,15 +46,15 @@ struct rank_backends {
      * one: until then the table's scratch is asked for and nothing runs. */
     int (*init_ops)(struct ops *ret, struct dev *d, struct slab *workspace,
                     const struct ops_config *c, struct err *e);
-    int (*open_comm)(struct comm *ret, void *arg, struct err *e); /* with its mesh and rank */
-    void *arg; /* of open_comm: the world that the rank is in; NULL for one rank */
 };
 
 struct rank_config {
     const struct rank_backends *backends; /* outlive the rank */
-    int nbackends;        /* the first of so many whose device can be described; 0: there is one */
-    struct layout layout; /* its mesh is that of the comm that open_comm opens */
-    int rank;             /* in the world */
+    int nbackends; /* the first of so many whose device can be described; 0: there is one */
+    struct layout layout;
+    int rank;          /* in the world */
+    struct comm *comm; /* of that mesh and rank, open; the rank takes it over when it is bound, and
+                          leaves zeros. NULL: one rank alone */
     struct spec spec;
     enum model_use use;
     /* DTYPE_F32; DTYPE_BF16 for weights and activations with fp32 master weights, moments and

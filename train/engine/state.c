@@ -254,7 +254,7 @@ int state_load_weights(struct rank *r, state_read *read, const void *from, struc
         }
     if (!code)
         rank_spread_master(r);
-    return code;
+    return world_agree(&r->comm, code, e);
 }
 
 int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *e)

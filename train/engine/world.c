@@ -56,27 +56,34 @@ int world_share(struct comm *c, struct buf *b, struct err *e)
 
 int world_agree(struct comm *c, int code, struct err *e)
 {
-    struct err *all = mem_new((size_t)c->world, sizeof(*all)), mine = {0}, fault;
-    struct buf bytes = {0};
-    size_t *size = mem_new((size_t)c->world, sizeof(*size));
-    if (code && e)
-        mine = *e;
-    mine.code = code;
-    int failed = world_gather(c, &mine, sizeof(mine), &bytes, size, &fault);
-    if (failed && !code)
-        *e = fault; /* a rank is lost, and said so */
-    if (!failed)
-        memcpy(all, bytes.data, bytes.len);
-    for (int i = 0; !failed && i < c->world; i++)
-        if (all[i].code) {
-            failed = all[i].code;
-            if (i != c->rank && e) {
-                *e = all[i];
-                err_wrap(e, "rank %d", i);
-            }
-        }
-    buf_finish(&bytes);
-    free(size);
+    if (c->world == 1)
+        return code;
+    size_t world = (size_t)c->world;
+    int32_t mine = code, *all = mem_new(world, sizeof(*all));
+    struct err fault;
+    comm_wait(c, comm_all_gather(c, GROUP_WORLD, tensor_1d(all, DTYPE_I32, c->world),
+                                 tensor_1d(&mine, DTYPE_I32, 1)));
+    int first = 0, failed = comm_fault(c, &fault);
+    if (failed && !code && e)
+        *e = fault;
+    if (!failed) {
+        while (first < c->world - 1 && !all[first])
+            first++;
+        failed = all[first];
+        if (failed && first != c->rank && e)
+            *e = (struct err){.code = failed};
+    } else if (code) {
+        failed = code;
+    }
     free(all);
-    return code ? code : failed;
+    return failed;
+}
+
+int world_max(struct comm *c, int value)
+{
+    int32_t v = value;
+    if (c->world == 1)
+        return value;
+    comm_wait(c, comm_all_reduce(c, GROUP_WORLD, tensor_1d(&v, DTYPE_I32, 1), REDUCE_MAX));
+    return c->fault ? value : v;
 }

@@ -21,9 +21,12 @@ int world_gather(struct comm *c, const void *bytes, size_t n, struct buf *all, s
 int world_share(struct comm *c, struct buf *b, struct err *e);
 
 /*
- * 0 if `code` is 0 on all ranks. Otherwise the code and sentence of the first rank that failed, of
- * which `e` is the error; where it is another than this one its number stands in front.
+ * 0 if `code` is 0 on all ranks; otherwise that of the first rank that failed, which alone keeps
+ * its sentence in `e`: a failure is told once.
  */
 int world_agree(struct comm *c, int code, struct err *e);
+
+/* The largest `value` of all ranks; this one's after a fault. */
+int world_max(struct comm *c, int value);
 
 #endif

@@ -84,6 +84,12 @@ int mesh_check(struct mesh m, int world, struct err *e)
     return check_experts(m, e);
 }
 
+bool mesh_equal(struct mesh a, struct mesh b)
+{
+    return a.tp == b.tp && a.cp == b.cp && a.dp == b.dp && a.pp == b.pp && a.etp == b.etp &&
+           a.ep == b.ep && a.pp_before_dp == b.pp_before_dp;
+}
+
 int mesh_world(struct mesh m)
 {
     return m.tp * m.cp * m.dp * m.pp;

@@ -55,6 +55,7 @@ struct mesh mesh_dense(int tp, int cp, int dp, int pp);
  */
 int mesh_check(struct mesh m, int world, struct err *e);
 
+bool mesh_equal(struct mesh a, struct mesh b);
 int mesh_world(struct mesh m);
 int mesh_edp(struct mesh m);
 struct coord mesh_coord(struct mesh m, int rank);

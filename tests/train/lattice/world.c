@@ -103,7 +103,7 @@ struct cell_rank {
     const struct cell *cell;
     int index;
     struct comm_threads *threads; /* NULL: one rank alone */
-    struct rank_backends backends;
+    struct comm comm;             /* until the rank takes it over */
     struct rank rank;
     struct err e;
     int code;
@@ -111,25 +111,16 @@ struct cell_rank {
     double *grads, *weights;
 };
 
-static int open_comm(struct comm *ret, void *arg, struct err *e)
-{
-    const struct cell_rank *c = arg;
-    if (!c->threads)
-        return comm_self_start(ret, NULL, e);
-    return comm_threads_open(ret, c->threads, c->index, e);
-}
-
 static struct rank_config configure(struct cell_rank *c)
 {
     const struct cell *cell = c->cell;
-    c->backends = (struct rank_backends){.describe_device = dev_host_describe,
-                                         .open_device = dev_host_open,
-                                         .init_ops = ops_cpu_open,
-                                         .open_comm = open_comm,
-                                         .arg = c};
-    return (struct rank_config){.backends = &c->backends,
+    static const struct rank_backends backends = {.describe_device = dev_host_describe,
+                                                  .open_device = dev_host_open,
+                                                  .init_ops = ops_cpu_open};
+    return (struct rank_config){.backends = &backends,
                                 .layout = cell->layout,
                                 .rank = c->index,
+                                .comm = c->threads ? &c->comm : NULL,
                                 .spec = cell->spec,
                                 .use = MODEL_TRAIN,
                                 .real = cell->real,
@@ -221,7 +212,9 @@ static void *cell_rank_run(void *arg)
     struct rank_config config = configure(c);
     struct loader *in = NULL;
     struct batch_layout l = {.eod = -1};
-    c->code = rank_open(&c->rank, &config, &c->e);
+    c->code = c->threads ? comm_threads_open(&c->comm, c->threads, c->index, &c->e) : 0;
+    if (!c->code)
+        c->code = rank_open(&c->rank, &config, &c->e);
     if (!c->code && c->cell->load)
         c->code = load(c);
     if (!c->code) {
@@ -376,7 +369,7 @@ static int compare_rank(const struct cell_rank *c, const struct cell_single *sin
 static int first_fault(const struct cell_rank *r, int n, char *why, size_t size)
 {
     for (int i = 0; i < n; i++)
-        if (r[i].code && !strstr(r[i].e.msg, "rank ")) {
+        if (r[i].code && r[i].e.msg[0] && !strstr(r[i].e.msg, "rank ")) {
             snprintf(why, size, "rank %d: %s", i, r[i].e.msg);
             return -1;
         }

@@ -23,8 +23,7 @@ enum { MICROS = 2, STEPS = 3 };
 static const struct rank_backends cuda = {.name = "cuda",
                                           .describe_device = dev_cuda_describe,
                                           .open_device = dev_cuda_start,
-                                          .init_ops = ops_cuda_open,
-                                          .open_comm = comm_self_start};
+                                          .init_ops = ops_cuda_open};
 
 static struct rank cpu, gpu, again;
 

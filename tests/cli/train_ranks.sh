@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+# Several processes under mpirun: losses are those of one process, any layout resumes any other, a process that dies ends
+# the job.
+. "$SRC/tests/cli/train_data.sh"
+tiny="$tiny --threads 1"
+
+# ranks N COMMAND...: as root, more processes than processors, without the network
+ranks() {
+    n=$1
+    shift
+    HWLOC_HIDE_ERRORS=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
+        timeout 200 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader -n "$n" "$@" </dev/null
+}
+
+# the numbers of two runs agree to 1e-4 of their size, step by step
+agree() {
+    check python3 - "$1/metrics.jsonl" "$2/metrics.jsonl" <<'END'
+import json, sys
+keys = ("iteration", "lm_loss", "grad_norm", "valid_loss", "test_loss", "consumed_samples", "learning_rate")
+a, b = ([{k: v for k, v in json.loads(l).items() if k in keys} for l in open(p)] for p in sys.argv[1:3])
+assert len(a) == len(b) > 0, (len(a), len(b))
+for x, y in zip(a, b):
+    assert x.keys() == y.keys(), (x, y)
+    assert all(abs(x[k] - y[k]) <= 1e-4 * abs(x[k]) for k in x), (x, y)
+END
+}
+tensors() { cat "$1"/*.safetensors; }
+
+if ! command -v mpirun >/dev/null; then
+    t "several processes"
+    skip "no mpirun: apt-get install libopenmpi-dev"
+    return 0
+fi
+ranks 2 "$TRAIN" run $tiny --train-iters 1 --no-save >probe 2>&1
+if grep -q "built without MPI" probe; then
+    t "several processes"
+    skip "built without MPI"
+    return 0
+fi
+
+"$TRAIN" run $tiny --train-iters 20 --save one >/dev/null 2>&1
+"$TRAIN" run $tiny $llama --train-iters 10 --save one-l >/dev/null 2>&1
+
+t "data-parallel processes learn what one learns, and the last one prints it"
+expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save dp --log-format megatron-v3
+out_has "iteration       20/      20 |"
+agree one dp
+check [ "$(grep -c "iteration" dp/metrics.jsonl)" = "$(grep -c "iteration" one/metrics.jsonl)" ]
+no_temps dp
+
+t "tensor and sequence parallel, the optimizer shared out, fewer key heads than processes"
+expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save tp --tp 2 --sequence-parallel
+agree one tp
+expect 0 ranks 4 "$TRAIN" run $tiny $llama --train-iters 10 --save tp-l --tensor-model-parallel-size 4
+agree one-l tp-l
+expect 0 ranks 4 "$TRAIN" run $tiny --train-iters 20 --save zero --tp 2 --use-distributed-optimizer
+agree one zero
+expect 0 "$CONVERT" verify zero/iter_0000020
+
+t "another layout resumes"
+expect 0 ranks 4 "$TRAIN" run $tiny --train-iters 20 --save mixed --tp 2 --sequence-parallel --use-distributed-optimizer \
+    --exit-interval 5
+expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save mixed --use-distributed-optimizer --exit-interval 10
+expect 0 "$TRAIN" run $tiny --train-iters 20 --save mixed --exit-interval 15
+expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save mixed --tp 2
+agree one mixed
+
+t "the same layout resumes with the same bytes, also after kill -9 of one process"
+expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save again --use-distributed-optimizer
+ranks 2 "$TRAIN" run $tiny --train-iters 20 --save killed --use-distributed-optimizer --exit-interval 10 >/dev/null 2>&1
+ranks 2 sh -c '
+    "$0" "$@" & pid=$!
+    if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then sleep 1; kill -9 $pid; fi
+    wait $pid' "$TRAIN" run $tiny --train-iters 4000 --lr-decay-iters 20 --save killed --use-distributed-optimizer >killed.out 2>&1
+check [ $? != 0 ]
+no_file killed/iter_0004000
+expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save killed --use-distributed-optimizer
+tensors again/iter_0000020 >again.bin
+tensors killed/iter_0000020 >killed.bin
+same again.bin killed.bin
+
+t "what cannot be is told once"
+expect 2 ranks 2 "$TRAIN" run $tiny --train-iters 2 --no-save --tp 2 --num-attention-heads 1 --global-batch-size 2
+err_has "1 attention heads cannot be shared out to tensor-model-parallel-size 2"
+check [ "$(grep -c "^error: " .err)" = 1 ]
+expect 2 ranks 2 "$TRAIN" run $tiny --train-iters 2 --no-save --micro-batch-size 4
+err_has "is not a multiple of --micro-batch-size 4 x 2 data-parallel processes"
+expect 2 "$TRAIN" run $tiny --train-iters 2 --no-save --tp 2
+err_has "1 process cannot be shared out to --tensor-model-parallel-size 2"
+expect 2 ranks 2 "$TRAIN" eval --load one --data-path d_text_document --eval-iters 1
+err_has "train eval runs as one process"
+check [ "$(grep -c "^error: " .err)" = 1 ]
+expect 2 ranks 2 "$TRAIN" run $tiny --no-such-option
+check [ "$(grep -c "^error: " .err)" = 1 ]
+
+t "a plan of several processes"
+expect 0 "$TRAIN" plan $tiny --sequence-parallel --use-distributed-optimizer
+err_has "warning: --sequence-parallel has no effect with --tensor-model-parallel-size 1"
+err_has "warning: --use-distributed-optimizer has no effect with one data-parallel process"
+"$TRAIN" plan $tiny --hidden-size 512 --world-size 1 >plan1 2>/dev/null
+"$TRAIN" plan $tiny --hidden-size 512 --world-size 4 --tp 2 --use-distributed-optimizer >plan4 2>/dev/null
+check python3 - <<'END'
+import re
+one, four = (float(re.search(r"optimizer ([0-9.]+) MiB", open(p).read())[1]) for p in ("plan1", "plan4"))
+assert 0.2 * one < four < 0.3 * one, (one, four)
+END

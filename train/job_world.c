@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/core/log.h"
+#include "train/engine/world.h"
+#include "train/job.h"
+
+static int open_world(struct job *j, struct err *e)
+{
+    const struct job_world *w = j->o->world;
+    const struct train_options *o = j->o;
+    bool trains = j->opts->verb == VERB_RUN || j->opts->verb == VERB_PLAN;
+    int tp = trains ? (int)o->tensor_parallel : 1;
+    int ranks = j->opts->verb == VERB_PLAN ? (int)o->world_size : w->ranks;
+    if (!trains && w->ranks > 1)
+        return err_set(e, ERR_USAGE, "train %s runs as one process, and mpirun started %d",
+                       j->opts->table->verb[j->opts->verb].name, w->ranks);
+    if (ranks % tp)
+        return err_set(e, ERR_USAGE, "%d process%s cannot be shared out to %s %d", ranks,
+                       ranks == 1 ? "" : "es", "--tensor-model-parallel-size", tp);
+    j->layout = layout_plain(mesh_dense(tp, 1, ranks / tp, 1));
+    j->layout.sequence = trains && o->sequence_parallel && tp > 1; /* as Megatron-LM does */
+    j->layout.zero = trains && o->distributed_optimizer && ranks / tp > 1;
+    if (trains && o->sequence_parallel && tp == 1)
+        log_warn("--sequence-parallel has no effect with --tensor-model-parallel-size 1");
+    if (trains && o->distributed_optimizer && !j->layout.zero)
+        log_warn("--use-distributed-optimizer has no effect with one data-parallel process");
+    if (w->ranks > 1 && j->opts->verb == VERB_RUN)
+        return w->open(&j->comm, w->state, j->layout.mesh, e);
+    comm_self_open(&j->comm);
+    return 0;
+}
+
+int job_open_world(struct job *j, struct err *e)
+{
+    int code = open_world(j, e);
+    if (code && !j->comm.fn && !job_is_first(j)) /* the same on all: the first one says it */
+        *e = (struct err){.code = code};
+    return code;
+}
+
+static struct comm *comm_of(struct job *j)
+{
+    return j->comm.fn ? &j->comm : &j->rank.comm;
+}
+
+int job_agree(struct job *j, int code, struct err *e)
+{
+    return j->o->world->ranks > 1 ? world_agree(comm_of(j), code, e) : code;
+}
+
+bool job_is_first(const struct job *j)
+{
+    return j->o->world->rank == 0;
+}
+
+bool job_is_last(const struct job *j)
+{
+    return j->o->world->rank == j->o->world->ranks - 1;
+}
+
+int job_check_layout(const struct job *j, struct err *e)
+{
+    const struct layout_model m = {.layers = j->spec.layers,
+                                   .heads = j->spec.heads,
+                                   .kv_heads = j->spec.kv_heads,
+                                   .ffn = j->spec.ffn,
+                                   .padded_vocab = j->spec.padded_vocab,
+                                   .seq_length = j->seq_length,
+                                   .micros = j->micros};
+    return layout_check(&m, &j->layout, mesh_world(j->layout.mesh), e);
+}
+
+int job_threads(const struct job *j)
+{
+    int each = pool_cpus() / j->comm.world;
+    if (j->o->threads || j->comm.world == 1)
+        return (int)j->o->threads;
+    return each > 1 ? each : 1;
+}
