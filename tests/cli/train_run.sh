@@ -229,7 +229,7 @@ same .out g1
 
 t "a prompt may have commas, and may be empty"
 expect 3 "$TRAIN" generate --load a --prompt "3, 15" --max-new-tokens 2 --temperature 0
-err_has "'3,' is no id"
+err_has "'3,' is not an id"
 expect 0 "$TRAIN" generate --load a --prompt "" --max-new-tokens 3 --temperature 0
 check [ "$(wc -w <.out)" -ge 1 ]
 
