@@ -215,6 +215,19 @@ def write_runs(root, call):
     call("convert", "export", "-q", "small", "Llama-3.2-1B")
     shutil.rmtree(f"{root}/small")
     call("convert", "import", "-q", "Llama-3.2-1B", "llama")
+    write_adapter(f"{root}/my-lora", f"{root}/Llama-3.2-1B/config.json")
+
+
+def write_adapter(folder, config):
+    """A LoRA adapter of rank 1 for the first layer's queries."""
+    with open(config, encoding="utf-8") as f:
+        wide = json.load(f)["hidden_size"]
+    name, size = "base_model.model.model.layers.0.self_attn.q_proj.lora_", 4 * wide
+    header = json.dumps({f"{name}A.weight": {"dtype": "F32", "shape": [1, wide], "data_offsets": [0, size]},
+                         f"{name}B.weight": {"dtype": "F32", "shape": [wide, 1], "data_offsets": [size, 2 * size]}}).encode()
+    write(f"{folder}/adapter_model.safetensors", len(header).to_bytes(8, "little") + header + bytes(2 * size))
+    write(f"{folder}/adapter_config.json",
+          json.dumps({"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["q_proj"]}))
 
 
 # ---- running them ----------------------------------------------------------------------------------------------------
