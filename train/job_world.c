@@ -13,12 +13,18 @@ static int open_world(struct job *j, struct err *e)
     if (!trains && w->ranks > 1)
         return err_set(e, ERR_USAGE, "train %s runs as one process, and mpirun started %d",
                        j->opts->table->verb[j->opts->verb].name, w->ranks);
-    if (ranks % tp)
+    int pp = trains ? (int)o->pipeline_parallel : 1, model = tp * pp;
+    if (ranks % model && pp == 1)
         return err_set(e, ERR_USAGE, "%d process%s cannot be shared out to %s %d", ranks,
                        ranks == 1 ? "" : "es", "--tensor-model-parallel-size", tp);
-    j->layout = layout_plain(mesh_dense(tp, 1, ranks / tp, 1));
+    if (ranks % model)
+        return err_set(e, ERR_USAGE,
+                       "%d process%s cannot be shared out to --tensor-model-parallel-size %d x "
+                       "--pipeline-model-parallel-size %d",
+                       ranks, ranks == 1 ? "" : "es", tp, pp);
+    j->layout = layout_plain(mesh_dense(tp, 1, ranks / model, pp));
     j->layout.sequence = trains && o->sequence_parallel && tp > 1; /* as Megatron-LM does */
-    j->layout.zero = trains && o->distributed_optimizer && ranks / tp > 1;
+    j->layout.zero = trains && o->distributed_optimizer && ranks / model > 1;
     if (trains && o->sequence_parallel && tp == 1)
         log_warn("--sequence-parallel has no effect with --tensor-model-parallel-size 1");
     if (trains && o->distributed_optimizer && !j->layout.zero)

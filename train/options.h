@@ -63,7 +63,7 @@ struct train_options {
     int64_t exit_interval;
     double exit_minutes;
     /* the layout of ranks */
-    int64_t tensor_parallel, world_size;
+    int64_t tensor_parallel, pipeline_parallel, world_size;
     bool sequence_parallel, distributed_optimizer;
     /* no option: set by main.c */
     const struct rank_backends *backends;

@@ -57,11 +57,19 @@ expect 0 ranks 4 "$TRAIN" run $tiny --train-iters 20 --save zero --tp 2 --use-di
 agree one zero
 expect 0 "$CONVERT" verify zero/iter_0000020
 
+t "a pipeline, and one of tensor-parallel stages"
+expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save pp --pipeline-model-parallel-size 2
+agree one pp
+expect 0 ranks 4 "$TRAIN" run $tiny --train-iters 20 --save tp-pp --pp 2 --tp 2 --sequence-parallel
+agree one tp-pp
+expect 0 "$CONVERT" verify tp-pp/iter_0000020
+
 t "another layout resumes"
 expect 0 ranks 4 "$TRAIN" run $tiny --train-iters 20 --save mixed --tp 2 --sequence-parallel --use-distributed-optimizer \
     --exit-interval 5
 expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save mixed --use-distributed-optimizer --exit-interval 10
-expect 0 "$TRAIN" run $tiny --train-iters 20 --save mixed --exit-interval 15
+expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save mixed --pp 2 --exit-interval 15
+expect 0 "$TRAIN" run $tiny --train-iters 20 --save mixed --exit-interval 18
 expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save mixed --tp 2
 agree one mixed
 

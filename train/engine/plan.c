@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/engine/plan.h"
 
+#include "train/engine/pipeline.h"
 #include "train/engine/step.h"
+
+static int next_fake(void *arg, const struct batch **ret, struct err *e)
+{
+    (void)e;
+    *ret = arg;
+    return 0;
+}
 
 int plan_rank(struct rank *r, struct err *e)
 {
@@ -11,8 +19,8 @@ int plan_rank(struct rank *r, struct err *e)
     size_t mark = slab_mark(&r->slab[SLAB_WORKSPACE]);
     plan_wrap(&r->plan, &r->dev, &r->ops, &r->comm, false);
     if (r->config.use == MODEL_TRAIN) {
-        for (int64_t i = 0; i < r->config.micros; i++)
-            step_issue_micro(r, &fake, 1);
+        struct pipeline_source in = {.next = next_fake, .arg = &fake};
+        pipeline_train(r, &in, NULL);
         step_issue_update(r, 0);
     } else {
         struct model_pass p = rank_pass(r, &fake, false);

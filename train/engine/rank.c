@@ -8,6 +8,7 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "train/engine/fit.h"
+#include "train/engine/pipeline.h"
 #include "train/engine/plan.h"
 #include "train/tensor/box.h"
 
@@ -55,6 +56,8 @@ static void rank_take(struct rank *r)
     }
     r->model.stretches = c->documents ? c->micro_batch * c->seq_length : 0;
     model_take_acts(&r->model, &s[SLAB_ACTIVATIONS], c->use, c->micro_batch, c->seq_length);
+    if (train)
+        pipeline_take(r, &s[SLAB_ACTIVATIONS]);
     r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, 2);
     r->host_totals = slab_bytes(&s[SLAB_STAGING], 2 * sizeof(double));
     r->host_norm = slab_bytes(&s[SLAB_STAGING], sizeof(double));
@@ -243,10 +246,9 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
     int code = spec_check(&c->spec, e);
     if (!code && c->layout.zero > 1)
         code = err_set(e, ERR_USAGE, "ZeRO stage %d: this weft has stages 0 and 1", c->layout.zero);
-    if (!code && c->layout.mesh.pp > 1)
-        code = err_set(e, ERR_USAGE,
-                       "pipeline-model-parallel-size is %d: this weft runs a model in one stage",
-                       c->layout.mesh.pp);
+    if (!code && c->layout.chunks > 1)
+        code = err_set(e, ERR_USAGE, "%d virtual stages for each pipeline rank: this weft has 1",
+                       c->layout.chunks);
     if (!code)
         code = rank_ops(r, e);
     if (!code)
@@ -288,6 +290,12 @@ int rank_bind(struct rank *r, struct err *e)
     if (code)
         return code;
     fill_layout(r);
+    for (int i = 1; i < r->pipe.schedule.places; i++) {
+        r->model.a = r->pipe.place[i].acts;
+        fill_layout(r);
+    }
+    if (c->use == MODEL_TRAIN)
+        r->model.a = r->pipe.place[0].acts;
     model_fill_tables(&r->model);
     fill_weights(r, r->dev.pool);
     rank_spread_master(r);
@@ -310,6 +318,7 @@ int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
 
 void rank_close(struct rank *r)
 {
+    pipeline_finish(r);
     model_finish(&r->model);
     params_finish(&r->params);
     for (int i = 0; i < SLAB_COUNT; i++)
@@ -371,6 +380,14 @@ void rank_stage(struct rank *r, const struct batch *b)
     r->staged = (r->staged + 1) % STAGE_SLOTS;
 }
 
+double rank_loss_scale(const struct rank *r, double labels)
+{
+    double micros = (double)r->config.micros;
+    if (!FAULT("dp_scale"))
+        micros *= r->config.layout.mesh.dp;
+    return labels > 0 ? 1 / (labels * micros) : 0;
+}
+
 int64_t rank_samples(const struct rank *r)
 {
     int dp = FAULT("dp_consumed") ? 1 : r->config.layout.mesh.dp;
@@ -387,7 +404,7 @@ void rank_share_batches(const struct rank *r, struct batch_layout *l)
 
 void rank_put_labels(struct rank *r, double labels)
 {
-    r->host_totals[1] = labels;
+    r->host_totals[1] = r->model.stage.head ? labels : 0; /* where the losses are */
     rank_put(r, tensor_rows(r->totals, 1, 1), &r->host_totals[1]);
 }
 

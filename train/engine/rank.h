@@ -17,6 +17,7 @@
 #include "train/optim/lr.h"
 #include "train/optim/optim.h"
 #include "train/plan/plan.h"
+#include "train/schedule/schedule.h"
 #include "train/spec/param.h"
 #include "train/tensor/slab.h"
 
@@ -89,6 +90,30 @@ struct stage_slot {
     int32_t *start, *lengths; /* of stretches; with documents only */
 };
 
+/* A micro-batch in flight. */
+struct in_flight {
+    struct acts acts; /* of place 0: the model's own */
+    struct model_pass pass;
+    struct comm_ticket sent; /* of its output */
+};
+
+/* The stream or its gradient on the way between two stages. */
+struct message {
+    struct tensor t; /* [rows of the stream, C] */
+    struct comm_ticket ticket;
+};
+
+enum { PIPELINE_SENDS = 2 }; /* gradients on their way at a time */
+
+/* Training alone. */
+struct pipeline {
+    struct schedule schedule;
+    struct in_flight *place;             /* [schedule.places] */
+    struct message *received;            /* [schedule.buffers + 1] */
+    struct message sent[PIPELINE_SENDS]; /* gradients */
+    uint64_t sends;
+};
+
 struct rank {
     struct rank_config config;
     struct dev dev;
@@ -104,7 +129,8 @@ struct rank {
     double *host_norm;            /* likewise, what a step brings back beside the totals */
     int32_t *host_skip;
     struct stage_slot stage[STAGE_SLOTS];
-    int staged;       /* the slot that is next */
+    int staged; /* the slot that is next */
+    struct pipeline pipe;
     struct plan plan; /* of one step: its counts stay for reports */
     struct cursor at;
 };
@@ -147,6 +173,9 @@ void rank_spread_master(struct rank *r);
 
 /* The pass of one micro-batch. */
 struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train);
+
+/* The `scale` of the loss of a micro-batch with so many counted labels (step.c). */
+double rank_loss_scale(const struct rank *r, double labels);
 
 /* Samples of a step, of all data-parallel ranks. */
 int64_t rank_samples(const struct rank *r);

@@ -40,16 +40,32 @@ static void sum_over_tensor_ranks(struct rank *r, const struct param *p)
             sum_shared(r, p, &p->source[k]);
 }
 
+/* The embedding of tied ends: the first stage has the gradient of the embedding, the last one that
+ * of the head. */
+static void sum_over_ends(struct rank *r, const struct param *p)
+{
+    bool tied = p->summed & 1u << GROUP_ENDS && comm_index(&r->comm, GROUP_ENDS) >= 0;
+    if (tied && !FAULT("tied_ends"))
+        sum(r, GROUP_ENDS, tensor_rows(r->grads, p->offset, p->count));
+}
+
+void reduce_totals(struct rank *r)
+{
+    sum(r, GROUP_DP_CP, r->totals);
+    sum(r, GROUP_PP, r->totals);
+}
+
 void reduce_gradients(struct rank *r)
 {
-    for (int i = 0; i < r->params.n; i++)
+    for (int i = 0; i < r->params.n; i++) {
         sum_over_tensor_ranks(r, &r->params.at[i]);
+        sum_over_ends(r, &r->params.at[i]);
+    }
     bool shared_out = r->optim.count < r->params.elements;
     struct tensor part = tensor_rows(r->grads, r->optim.begin, r->optim.count);
     struct comm_ticket grads =
         shared_out ? comm_reduce_scatter(&r->comm, GROUP_DP_CP, part, r->grads, REDUCE_SUM)
                    : comm_all_reduce(&r->comm, GROUP_DP_CP, r->grads, REDUCE_SUM);
-    struct comm_ticket totals = comm_all_reduce(&r->comm, GROUP_DP_CP, r->totals, REDUCE_SUM);
     comm_wait(&r->comm, grads);
-    comm_wait(&r->comm, totals);
+    reduce_totals(r);
 }

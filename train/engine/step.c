@@ -2,7 +2,7 @@
 #include "train/engine/step.h"
 
 #include "base/cli/progress.h"
-#include "base/core/fault.h"
+#include "train/engine/pipeline.h"
 #include "train/engine/reduce.h"
 
 /*
@@ -15,28 +15,11 @@
  * below add up, over micro-batches and ranks, to those of the objective and nothing divides them
  * afterwards. n = 0 (everything masked) gives scale 0: no gradient, rather than the 0 / 0 of
  * Megatron-LM core_v0.12.3, and the micro-batch stays in the divisor. n is counted on the host,
- * from the mask in the batch, so no step waits for the device to learn it.
+ * from the mask in the batch, so no step waits for the device to learn it (rank_loss_scale).
  *
  * The loss that is logged is another number, as in Megatron-LM: the sum of all losses of the step
  * by the sum of its counted labels.
  */
-
-/* Labels in the loss of a micro-batch. */
-static double counted(const struct batch *b)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < (int64_t)b->rows * b->seq_length; i++)
-        sum += (double)b->loss_mask[i];
-    return sum;
-}
-
-static double scale_of(const struct rank *r, double labels)
-{
-    double micros = (double)r->config.micros;
-    if (!FAULT("dp_scale"))
-        micros *= comm_size(&r->comm, GROUP_DP);
-    return labels > 0 ? 1 / (labels * micros) : 0;
-}
 
 void step_issue_micro(struct rank *r, const struct batch *b, float scale)
 {
@@ -102,48 +85,48 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
     return 0;
 }
 
-int step_train(struct rank *r, struct loader *in, struct step_result *ret, struct err *e)
+/* A loader, and how long it let the step wait. */
+struct waiting {
+    struct loader *loader;
+    double seconds;
+};
+
+static int next_batch(void *arg, const struct batch **ret, struct err *e)
 {
-    const struct rank_config *c = &r->config;
-    double waited = 0, labels = 0;
-    clear(r);
-    for (int64_t i = 0; i < c->micros; i++) {
-        const struct batch *b;
-        double asked = clock_seconds();
-        int code = loader_next(in, &b, e);
-        if (code)
-            return code;
-        waited += clock_seconds() - asked;
-        double n = counted(b);
-        labels += n;
-        step_issue_micro(r, b, (float)scale_of(r, n));
-    }
-    rank_put_labels(r, labels);
-    step_issue_update(r, lr_at(&c->lr, r->at.scheduled));
-    int code = step_finish(r, ret, e);
-    ret->waited = waited;
+    struct waiting *w = arg;
+    double asked = clock_seconds();
+    int code = loader_next(w->loader, ret, e);
+    w->seconds += clock_seconds() - asked;
     return code;
 }
 
-int step_evaluate(struct rank *r, struct loader *in, int64_t micros, double *ret, struct err *e)
+int step_train(struct rank *r, struct loader *loader, struct step_result *ret, struct err *e)
 {
-    double labels = 0;
+    struct waiting w = {.loader = loader};
+    struct pipeline_source in = {.next = next_batch, .arg = &w};
+    clear(r);
+    int code = pipeline_train(r, &in, e);
+    if (code)
+        return code;
+    rank_put_labels(r, in.labels);
+    step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled));
+    code = step_finish(r, ret, e);
+    ret->waited = w.seconds;
+    return code;
+}
+
+int step_evaluate(struct rank *r, struct loader *loader, int64_t micros, double *ret, struct err *e)
+{
+    struct waiting w = {.loader = loader};
+    struct pipeline_source in = {.next = next_batch, .arg = &w};
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
-    for (int64_t i = 0; i < micros; i++) {
-        const struct batch *b;
-        int code = loader_next(in, &b, e);
-        if (code)
-            return code;
-        struct model_pass p = rank_pass(r, b, false);
-        rank_stage(r, b);
-        model_forward(&r->model, &p);
-        model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), 0);
-        labels += counted(b);
-    }
-    rank_put_labels(r, labels);
-    comm_wait(&r->comm, comm_all_reduce(&r->comm, GROUP_DP_CP, r->totals, REDUCE_SUM));
+    int code = pipeline_evaluate(r, &in, micros, e);
+    if (code)
+        return code;
+    rank_put_labels(r, in.labels);
+    reduce_totals(r);
     rank_fetch(r, r->host_totals, r->totals);
-    int code = dev_fault(&r->dev, e);
+    code = dev_fault(&r->dev, e);
     if (!code)
         code = comm_fault(&r->comm, e);
     if (!code)

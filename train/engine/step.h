@@ -21,8 +21,11 @@ struct step_result {
  */
 int step_train(struct rank *r, struct loader *in, struct step_result *ret, struct err *e);
 
-/* What step_train issues to the device, without a value read: the planner runs this too. */
+/* Forward, loss and backward of one micro-batch, on a rank without pipeline. */
 void step_issue_micro(struct rank *r, const struct batch *b, float scale);
+
+/* What step_train issues after the last micro-batch, without a value read: the planner runs this,
+ * too. */
 void step_issue_update(struct rank *r, double lr);
 
 /* Mean loss of `micros` micro-batches from `in` and as many of each other data-parallel rank,

@@ -31,21 +31,21 @@ static void take_layer(const struct model *m, struct slab *s, struct layer_acts 
  * Without a backward pass two sets are enough, used in turn: a block reads the residual of the one
  * below while it writes its own.
  */
-static void take_layers(struct model *m, struct slab *s)
+static void take_layers(const struct model *m, struct slab *s, struct acts *a)
 {
     int64_t layers = m->stage.layers;
-    if (!m->a.layer)
-        m->a.layer = mem_new((size_t)layers, sizeof(*m->a.layer));
+    if (!a->layer)
+        a->layer = mem_new((size_t)layers, sizeof(*a->layer));
     if (m->use == MODEL_TRAIN) {
         for (int64_t l = 0; l < layers; l++)
-            take_layer(m, s, &m->a.layer[l], l == 0);
+            take_layer(m, s, &a->layer[l], l == 0);
         return;
     }
     struct layer_acts two[2];
     take_layer(m, s, &two[0], false);
     take_layer(m, s, &two[1], false);
     for (int64_t l = 0; l < layers; l++)
-        m->a.layer[l] = two[l % 2];
+        a->layer[l] = two[l % 2];
 }
 
 static void take_cache(struct model *m, struct slab *s)
@@ -68,6 +68,26 @@ static int64_t rotary(const struct spec *s)
     return n / 2 * 2;
 }
 
+/* What a forward pass keeps for its backward pass. */
+static void take_kept(const struct model *m, struct slab *s, struct acts *a)
+{
+    enum dtype d = m->ops->real;
+    int64_t n = m->tokens, rows = stream_count(m, n), C = m->spec->hidden;
+    int64_t stretches = m->stretches > m->sequences ? m->stretches : m->sequences;
+    a->x = slab_2d(s, d, rows, C);
+    take_layers(m, s, a);
+    a->r = slab_2d(s, d, rows, C);
+    a->mean = m->spec->norm == SPEC_LAYERNORM ? slab_1d(s, m->ops->stat, rows) : (struct tensor){0};
+    a->rstd = slab_1d(s, m->ops->stat, rows);
+    a->id = slab_1d(s, DTYPE_I32, n);
+    a->position = slab_1d(s, DTYPE_I32, n);
+    a->label = slab_1d(s, DTYPE_I32, n);
+    a->mask = slab_1d(s, DTYPE_F32, n);
+    a->q_start = slab_1d(s, DTYPE_I32, stretches + 1);
+    a->k_start = slab_1d(s, DTYPE_I32, stretches);
+    a->k_len = slab_1d(s, DTYPE_I32, stretches);
+}
+
 void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_t sequences,
                      int64_t length)
 {
@@ -77,15 +97,11 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
     m->sequences = sequences;
     m->positions = length;
     m->tokens = sequences * length;
-    int64_t n = m->tokens, rows = stream_count(m, n), C = m->spec->hidden;
+    int64_t rows = stream_count(m, m->tokens), C = m->spec->hidden;
 
-    a->x = slab_2d(s, d, rows, C);
+    take_kept(m, s, a);
     a->sub = slab_2d(s, d, rows, C);
-    take_layers(m, s);
-    a->r = slab_2d(s, d, rows, C);
     a->y = slab_2d(s, d, rows, C);
-    a->mean = m->spec->norm == SPEC_LAYERNORM ? slab_1d(s, m->ops->stat, rows) : (struct tensor){0};
-    a->rstd = slab_1d(s, m->ops->stat, rows);
     if (use == MODEL_TRAIN) {
         a->dr = slab_2d(s, d, rows, C);
         a->dy = slab_2d(s, d, rows, C);
@@ -97,15 +113,21 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
         a->cos = slab_2d(s, m->ops->stat, length, rotary(m->spec) / 2);
         a->sin = slab_2d(s, m->ops->stat, length, rotary(m->spec) / 2);
     }
-    a->id = slab_1d(s, DTYPE_I32, n);
-    a->position = slab_1d(s, DTYPE_I32, n);
-    a->label = slab_1d(s, DTYPE_I32, n);
-    a->mask = slab_1d(s, DTYPE_F32, n);
-    int64_t stretches = m->stretches > sequences ? m->stretches : sequences;
-    a->q_start = slab_1d(s, DTYPE_I32, stretches + 1);
-    a->k_start = slab_1d(s, DTYPE_I32, stretches);
-    a->k_len = slab_1d(s, DTYPE_I32, stretches);
-    a->loss = slab_1d(s, m->ops->stat, n);
+    a->loss = slab_1d(s, m->ops->stat, m->tokens);
+}
+
+void model_take_place(struct model *m, struct slab *s, struct acts *ret)
+{
+    struct layer_acts *layer = ret->layer;
+    *ret = m->a;
+    ret->layer = layer;
+    take_kept(m, s, ret);
+}
+
+void model_place_finish(struct acts *a)
+{
+    free(a->layer);
+    *a = (struct acts){0};
 }
 
 /* Llama 3's rule for long contexts: slow waves are stretched by `factor`, fast ones kept, those

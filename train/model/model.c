@@ -78,16 +78,15 @@ static enum norm norm_of(const struct spec *s)
     return s->norm == SPEC_RMSNORM ? NORM_RMS : NORM_LAYER;
 }
 
-void model_forward(struct model *m, const struct model_pass *p)
+/*
+ * The stream with what waits in sub, and the final norm. Where the next stage goes on, the stream
+ * alone leaves: there is no op for that, so the norm's output goes to a place that nobody reads,
+ * and backward it has no gradient.
+ */
+static void leave_stage(struct model *m, const struct model_pass *p)
 {
     int last = m->stage.layers - 1;
-    struct tensor none = {0}, sub = stream_rows(m, p, m->a.sub);
-
-    embed_forward(m, p);
-    block_forward(m, p, 0, stream_rows(m, p, m->a.x), none, none);
-    for (int l = 1; l <= last; l++)
-        block_forward(m, p, l, stream_rows(m, p, m->a.layer[l - 1].r2), sub,
-                      m->w.layer[l - 1].down_b);
+    bool head = m->stage.head;
     op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
                                         .eps = (float)m->spec->norm_eps,
                                         .y = stream_rows(m, p, m->a.y),
@@ -95,32 +94,53 @@ void model_forward(struct model *m, const struct model_pass *p)
                                         .mean = stream_rows(m, p, m->a.mean),
                                         .rstd = stream_rows(m, p, m->a.rstd),
                                         .x = stream_rows(m, p, m->a.layer[last].r2),
-                                        .a = sub,
+                                        .a = stream_rows(m, p, m->a.sub),
                                         .bias = m->w.layer[last].down_b,
-                                        .w = m->w.norm,
-                                        .b = m->w.norm_b,
+                                        .w = head ? m->w.norm : m->w.layer[last].norm2,
+                                        .b = head ? m->w.norm_b : m->w.layer[last].norm2_b,
                                         .drop = model_dropout(m, p, DROP_MLP, last)});
+}
+
+void model_forward(struct model *m, const struct model_pass *p)
+{
+    struct tensor none = {0}, sub = stream_rows(m, p, m->a.sub);
+
+    if (m->stage.embed)
+        embed_forward(m, p);
+    block_forward(m, p, 0, stream_rows(m, p, m->a.x), none, none);
+    for (int l = 1; l < m->stage.layers; l++)
+        block_forward(m, p, l, stream_rows(m, p, m->a.layer[l - 1].r2), sub,
+                      m->w.layer[l - 1].down_b);
+    leave_stage(m, p);
+}
+
+/* dr and dsub at the end of the stage's last layer. */
+static void enter_stage_backward(struct model *m, const struct model_pass *p)
+{
+    int last = m->stage.layers - 1;
+    bool head = m->stage.head;
+    struct tensor dr = stream_rows(m, p, m->a.dr), dy = stream_rows(m, p, m->a.dy);
+    op_fill(m->ops, &(struct fill_args){.y = head ? dr : dy, .value = 0});
+    op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
+                                                .dr = dr,
+                                                .dy = dy,
+                                                .r = stream_rows(m, p, m->a.r),
+                                                .mean = stream_rows(m, p, m->a.mean),
+                                                .rstd = stream_rows(m, p, m->a.rstd),
+                                                .w = head ? m->w.norm : m->w.layer[last].norm2,
+                                                .dw = head ? m->g.norm : m->g.layer[last].norm2,
+                                                .db = head ? m->g.norm_b : m->g.layer[last].norm2_b,
+                                                .da = stream_rows(m, p, m->a.dsub),
+                                                .dbias = m->g.layer[last].down_b,
+                                                .drop = model_dropout(m, p, DROP_MLP, last)});
 }
 
 void model_backward(struct model *m, const struct model_pass *p)
 {
-    int last = m->stage.layers - 1;
-    struct tensor none = {0}, dr = stream_rows(m, p, m->a.dr);
-
-    op_fill(m->ops, &(struct fill_args){.y = dr, .value = 0});
-    op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
-                                                .dr = dr,
-                                                .dy = stream_rows(m, p, m->a.dy),
-                                                .r = stream_rows(m, p, m->a.r),
-                                                .mean = stream_rows(m, p, m->a.mean),
-                                                .rstd = stream_rows(m, p, m->a.rstd),
-                                                .w = m->w.norm,
-                                                .dw = m->g.norm,
-                                                .db = m->g.norm_b,
-                                                .da = stream_rows(m, p, m->a.dsub),
-                                                .dbias = m->g.layer[last].down_b,
-                                                .drop = model_dropout(m, p, DROP_MLP, last)});
-    for (int l = last; l >= 0; l--)
+    struct tensor none = {0};
+    enter_stage_backward(m, p);
+    for (int l = m->stage.layers - 1; l >= 0; l--)
         block_backward(m, p, l, l == 0, l ? m->g.layer[l - 1].down_b : none);
-    embed_backward(m, p);
+    if (m->stage.embed)
+        embed_backward(m, p);
 }

@@ -85,6 +85,14 @@ struct model {
  */
 void model_take_acts(struct model *m, struct slab *activations, enum model_use use,
                      int64_t sequences, int64_t length);
+
+/*
+ * Where several micro-batches are in flight, a further set of what a forward pass keeps for its
+ * backward, to take the place of m->a; what is used within a pass is that of m->a. Zeroed before
+ * the first call; model_place_finish frees.
+ */
+void model_take_place(struct model *m, struct slab *activations, struct acts *ret);
+void model_place_finish(struct acts *a);
 void model_finish(struct model *m);
 
 /* Fills cos and sin through the device; once, after binding. */
@@ -117,7 +125,11 @@ struct vocab_part {
 };
 struct vocab_part model_vocab(const struct model *m);
 
-/* Embedding to final norm: the hidden states are in acts.y. */
+/*
+ * The stage's layers. What goes in is the micro-batch, or in a later stage of a pipeline the
+ * residual stream in acts.x. What comes out is the final norm in acts.y, or in an earlier stage
+ * than the last one the stream in acts.r.
+ */
 void model_forward(struct model *m, const struct model_pass *p);
 
 /*
@@ -127,7 +139,8 @@ void model_forward(struct model *m, const struct model_pass *p);
  */
 void model_loss(struct model *m, const struct model_pass *p, struct tensor total, float scale);
 
-/* From acts.dy down to the embedding; adds to the gradients. */
+/* From acts.dy, in an earlier stage from the stream's gradient in acts.dr, down to the embedding,
+ * in a later stage to acts.dr; adds to the gradients. */
 void model_backward(struct model *m, const struct model_pass *p);
 
 /* Logits [rows, V] of the hidden states' rows begin .. begin + rows - 1, for generation. */

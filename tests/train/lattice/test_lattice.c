@@ -23,10 +23,10 @@ static void run_cell(struct cell c, const struct cell_single *single)
         t_fail(__FILE__, __LINE__, "%s: %s", name, why);
 }
 
-/* Not yet: pipelines, context parallelism, ZeRO 2 and 3. */
+/* Not yet: interleaved pipelines, context parallelism, ZeRO 2 and 3. */
 static bool can_run(const struct layout *l)
 {
-    return l->mesh.pp == 1 && l->mesh.cp == 1 && l->zero <= 1;
+    return l->chunks == 1 && l->mesh.cp == 1 && l->zero <= 1;
 }
 
 static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l))
@@ -74,27 +74,27 @@ static void sweep(bool (*wanted)(const struct layout *l))
 
 static bool is_data(const struct layout *l)
 {
-    return l->mesh.tp == 1 && !l->zero;
+    return l->mesh.pp == 1 && l->mesh.tp == 1 && !l->zero;
 }
 
 static bool is_tensor(const struct layout *l)
 {
-    return l->mesh.tp > 1 && l->mesh.dp == 1 && !l->sequence;
+    return l->mesh.pp == 1 && l->mesh.tp > 1 && l->mesh.dp == 1 && !l->sequence;
 }
 
 static bool is_sequence(const struct layout *l)
 {
-    return l->sequence && l->mesh.dp == 1;
+    return l->mesh.pp == 1 && l->sequence && l->mesh.dp == 1;
 }
 
 static bool is_several(const struct layout *l)
 {
-    return l->mesh.tp > 1 && l->mesh.dp > 1 && !l->zero;
+    return l->mesh.pp == 1 && l->mesh.tp > 1 && l->mesh.dp > 1 && !l->zero;
 }
 
 static bool is_zero(const struct layout *l)
 {
-    return l->zero > 0;
+    return l->mesh.pp == 1 && l->zero > 0;
 }
 
 static void data_parallel(void)
@@ -115,6 +115,26 @@ static void sequence_parallel(void)
 static void zero_1(void)
 {
     sweep(is_zero);
+}
+
+static bool is_pipeline(const struct layout *l)
+{
+    return l->mesh.pp > 1 && l->mesh.tp == 1 && l->mesh.dp == 1;
+}
+
+static bool is_pipeline_of_more(const struct layout *l)
+{
+    return l->mesh.pp > 1 && l->mesh.tp * l->mesh.dp > 1;
+}
+
+static void pipeline(void)
+{
+    sweep(is_pipeline);
+}
+
+static void pipeline_and_others(void)
+{
+    sweep(is_pipeline_of_more);
 }
 
 static void several_axes(void)
@@ -139,9 +159,9 @@ static void run_resume(struct cell c, struct layout from, struct layout to,
     run_cell(c, single);
 }
 
-static struct layout resumed(int tp, int dp, bool sequence, int zero)
+static struct layout resumed(int tp, int dp, int pp, bool sequence, int zero)
 {
-    struct layout l = layout_plain(mesh_dense(tp, 1, dp, 1));
+    struct layout l = layout_plain(mesh_dense(tp, 1, dp, pp));
     l.sequence = sequence;
     l.zero = zero;
     return l;
@@ -149,10 +169,10 @@ static struct layout resumed(int tp, int dp, bool sequence, int zero)
 
 static void any_layout_resumes_any_other(void)
 {
-    const struct layout all[] = {resumed(1, 1, false, 0), resumed(1, 4, false, 1),
-                                 resumed(4, 1, true, 0),  resumed(2, 2, false, 1),
-                                 resumed(8, 1, false, 0), resumed(2, 4, true, 1),
-                                 resumed(1, 2, false, 0)};
+    const struct layout all[] = {
+        resumed(1, 1, 1, false, 0), resumed(1, 4, 1, false, 1), resumed(4, 1, 1, true, 0),
+        resumed(1, 1, 4, false, 0), resumed(2, 2, 1, false, 1), resumed(8, 1, 1, false, 0),
+        resumed(2, 2, 2, true, 1),  resumed(1, 2, 1, false, 0), resumed(1, 2, 2, false, 1)};
     int n = sizeof(all) / sizeof(all[0]), before = cells;
     for (int model = 0; model < 2; model++) {
         struct cell c = {.spec = model ? cell_llama() : cell_gpt(),
@@ -173,4 +193,5 @@ static void any_layout_resumes_any_other(void)
 }
 
 T_MAIN(T_CASE(data_parallel), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
-       T_CASE(several_axes), T_CASE(zero_1), T_CASE(any_layout_resumes_any_other))
+       T_CASE(several_axes), T_CASE(zero_1), T_CASE(pipeline), T_CASE(pipeline_and_others),
+       T_CASE(any_layout_resumes_any_other))

@@ -20,7 +20,7 @@ enum { VOCAB = 37, DELAY_US = 50, TIMEOUT = 60 };
 
 struct spec cell_gpt(void)
 {
-    return (struct spec){.layers = 2,
+    return (struct spec){.layers = 4,
                          .hidden = 24,
                          .heads = 8,
                          .kv_heads = 8,
@@ -43,7 +43,7 @@ struct spec cell_gpt(void)
 
 struct spec cell_llama(void)
 {
-    return (struct spec){.layers = 2,
+    return (struct spec){.layers = 4,
                          .hidden = 20,
                          .heads = 8,
                          .kv_heads = 2,
