@@ -167,7 +167,7 @@ static void push(struct tcp_wire *t, int rank)
 static void queue_own(struct tcp_wire *t, int rank, enum frame_kind kind, const void *at, size_t n)
 {
     struct message *m = mem_new(1, sizeof(*m));
-    m->frame = (struct frame){.kind = kind, .bytes = (int64_t)n};
+    m->frame = (struct frame){.kind = (int32_t)kind, .bytes = (int64_t)n};
     m->own = true;
     m->at = mem_new(n + 1, 1);
     if (n)
