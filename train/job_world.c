@@ -11,7 +11,7 @@ static int open_world(struct job *j, struct err *e)
     int tp = trains ? (int)o->tensor_parallel : 1;
     int ranks = j->opts->verb == VERB_PLAN ? (int)o->world_size : w->ranks;
     if (!trains && w->ranks > 1)
-        return err_set(e, ERR_USAGE, "train %s runs as one process, and mpirun started %d",
+        return err_set(e, ERR_USAGE, "train %s runs as one process, and %d were started",
                        j->opts->table->verb[j->opts->verb].name, w->ranks);
     int pp = trains ? (int)o->pipeline_parallel : 1, model = tp * pp;
     if (ranks % model && pp == 1)

@@ -64,6 +64,9 @@ struct train_options {
     double exit_minutes;
     /* the layout of ranks */
     int64_t tensor_parallel, pipeline_parallel, world_size;
+    /* processes that this one starts (train/launch/spawn.h); 0: not given */
+    int64_t per_node, nodes, node_rank, master_port;
+    const char *master_addr, *log_dir;
     bool sequence_parallel, distributed_optimizer;
     /* no option: set by main.c */
     const struct rank_backends *backends;

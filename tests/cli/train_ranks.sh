@@ -26,6 +26,30 @@ END
 }
 tensors() { cat "$1"/*.safetensors; }
 
+t "processes that the command starts itself have the weights of mpirun's, or of one"
+"$TRAIN" run $tiny --train-iters 20 --save alone >/dev/null 2>&1
+expect 0 "$TRAIN" run $tiny --train-iters 20 --save own --nproc-per-node 2 --log-dir own-logs --log-format megatron-v3
+out_has "iteration       20/      20 |"
+agree alone own
+check [ -s own-logs/rank_0000.log ]
+check [ -e own-logs/rank_0001.log ]
+expect 0 "$TRAIN" run $tiny --train-iters 20 --save own-tp --num_gpus 4 --tp 2 --sequence-parallel --use-distributed-optimizer
+agree alone own-tp
+"$TRAIN" run $tiny --train-iters 20 --save two --nnodes 2 --node-rank 1 --master-addr 127.0.0.1 --master-port $((20000 + $$ % 20000)) \
+    >two.out 2>&1 &
+expect 0 "$TRAIN" run $tiny --train-iters 20 --save two --nnodes 2 --node-rank 0 --master-addr 127.0.0.1 --master-port $((20000 + $$ % 20000))
+check wait $!
+agree alone two
+
+t "of processes that the command starts, one that fails ends all with its sentence"
+expect 2 "$TRAIN" run $tiny --train-iters 2 --no-save --micro-batch-size 4 --nproc-per-node 2
+err_has "is not a multiple of --micro-batch-size 4 x 2 data-parallel processes"
+check [ "$(grep -c "^error: " .err)" = 1 ]
+expect 2 "$TRAIN" run $tiny --train-iters 2 --no-save --nnodes 2
+err_has "--nnodes 2: expected the address of node 0 as --master-addr"
+expect 2 env RANK=3 WORLD_SIZE=2 "$TRAIN" run $tiny --train-iters 2 --no-save
+err_has "the environment has RANK=3: expected a number from 0 to 1"
+
 if ! command -v mpirun >/dev/null; then
     t "several processes"
     skip "no mpirun: apt-get install libopenmpi-dev"
