@@ -69,10 +69,10 @@ done
 mkdir -p hf
 echo '{"architectures": ["LlamaForCausalLM"]}' >hf/config.json
 echo x >hf/model.safetensors
-for verb in inspect verify; do
-    expect 3 "$CONVERT" $verb hf
-    err_has "hf: is a Hugging Face model (config.json and weights), not a checkpoint of train"
-done
+expect 3 "$CONVERT" verify hf
+err_has "hf: is a Hugging Face model (config.json and weights), not a checkpoint of train"
+expect 3 "$CONVERT" inspect hf
+err_has 'hf/config.json: no "model_type"'
 expect 2 "$CONVERT" hf out
 err_has "hf"
 
