@@ -122,13 +122,19 @@ AVX512_BYTES static size_t bytes_wide(const char *p, size_t n, char *dst)
     _mm512_storeu_si512(dst, v);
     return count;
 }
+
+static size_t bytes_short(const char *p, size_t n, char *dst)
+{
+    return cpu_avx512_bytes() ? bytes_wide(p, n, dst) : letters_bytes_plain(p, n, dst);
+}
+#else
+static size_t bytes_short(const char *p, size_t n, char *dst)
+{
+    return letters_bytes_plain(p, n, dst);
+}
 #endif
 
 size_t letters_bytes(const char *p, size_t n, char *dst)
 {
-#ifdef __x86_64__
-    if (n && n <= LETTERS_ROOM && cpu_avx512_bytes())
-        return bytes_wide(p, n, dst);
-#endif
-    return letters_bytes_plain(p, n, dst);
+    return n && n <= LETTERS_ROOM ? bytes_short(p, n, dst) : letters_bytes_plain(p, n, dst);
 }
