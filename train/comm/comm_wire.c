@@ -476,16 +476,6 @@ int comm_wire_join(struct comm_wire **ret, const struct wire_table *fn, void *wi
     return 0;
 }
 
-int comm_wire_rank(const struct comm_wire *job)
-{
-    return job->rank;
-}
-
-int comm_wire_world(const struct comm_wire *job)
-{
-    return job->world;
-}
-
 void comm_wire_leave(struct comm_wire *job)
 {
     pthread_mutex_lock(&job->hub.lock);

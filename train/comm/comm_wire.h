@@ -54,8 +54,6 @@ struct comm_wire;
  */
 int comm_wire_join(struct comm_wire **ret, const struct wire_table *fn, void *wire,
                    const struct comm_options *o, struct err *e);
-int comm_wire_rank(const struct comm_wire *w);
-int comm_wire_world(const struct comm_wire *w);
 /* When its comm is closed. */
 void comm_wire_leave(struct comm_wire *w);
 

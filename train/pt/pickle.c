@@ -517,12 +517,3 @@ int pickle_read(const struct pickle_globals *globals, const char *name, const vo
     free(m.memo);
     return m.code;
 }
-
-const struct pickle_value *pickle_get(const struct pickle_value *v, const char *key)
-{
-    const struct pickle_value *found = NULL;
-    for (size_t i = 0; v->kind == PICKLE_DICT && i + 1 < v->n; i += 2)
-        if (v->child[i]->kind == PICKLE_TEXT && !strcmp(v->child[i]->text, key))
-            found = v->child[i + 1];
-    return found;
-}

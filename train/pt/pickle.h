@@ -56,7 +56,4 @@ struct pickle_globals {
 int pickle_read(const struct pickle_globals *globals, const char *name, const void *p, size_t n,
                 struct arena *arena, struct pickle_value **ret, struct err *e);
 
-/* The value of a key that is a text; NULL: none, or `v` is not a PICKLE_DICT. */
-const struct pickle_value *pickle_get(const struct pickle_value *v, const char *key);
-
 #endif

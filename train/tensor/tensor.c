@@ -69,16 +69,6 @@ bool tensor_contiguous(struct tensor t)
     return t.stride == inner(t) || t.size[0] <= 1;
 }
 
-bool tensor_same_shape(struct tensor a, struct tensor b)
-{
-    if (a.rank != b.rank)
-        return false;
-    for (int i = 0; i < a.rank; i++)
-        if (a.size[i] != b.size[i])
-            return false;
-    return true;
-}
-
 /* Addresses of an unbound slab are numbers, not memory, so they are moved as numbers. */
 static void *shift(void *p, int64_t elements, enum dtype d)
 {

@@ -40,7 +40,6 @@ static inline bool tensor_none(struct tensor t)
 int64_t tensor_count(struct tensor t); /* elements */
 size_t tensor_bytes(struct tensor t);  /* of the elements, without the gaps */
 bool tensor_contiguous(struct tensor t);
-bool tensor_same_shape(struct tensor a, struct tensor b);
 
 /* Rows begin .. begin + n - 1 of the first dimension. */
 struct tensor tensor_rows(struct tensor t, int64_t begin, int64_t n);

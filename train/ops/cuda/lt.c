@@ -85,11 +85,6 @@ int lt_alignment(const void *a, const void *b, const void *y)
     return (int)(any & -any);
 }
 
-size_t lt_workspace(const struct lt *l)
-{
-    return l->workspace;
-}
-
 const char *lt_version(const struct lt *l)
 {
     return l->version;

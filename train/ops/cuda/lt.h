@@ -42,7 +42,6 @@ struct lt_plan;
 int lt_open(struct lt **ret, struct dev *d, const char *library_path, size_t workspace,
             struct err *e);
 void lt_close(struct lt *l);
-size_t lt_workspace(const struct lt *l);
 const char *lt_version(const struct lt *l); /* "13.1.0" */
 
 /*
@@ -52,7 +51,8 @@ const char *lt_version(const struct lt *l); /* "13.1.0" */
 int lt_prepare(struct lt *l, const struct lt_shape *s, int choice, const struct lt_plan **ret,
                struct err *e);
 
-/* On STREAM_COMPUTE; `workspace` has lt_workspace bytes. bias, aux: as the epilogue wants them. */
+/* On STREAM_COMPUTE; `workspace`: as large as lt_open was told. bias, aux: as the epilogue wants
+ * them. */
 void lt_run(struct lt *l, const struct lt_plan *p, void *y, const void *a, const void *b,
             void *bias, void *aux, void *workspace);
 
