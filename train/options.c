@@ -359,7 +359,7 @@ static const struct opt_synonym synonyms[] = {
     {"distributed-backend", NULL, "not needed: processes that mpirun starts talk through MPI"},
     {"use-mcore-models", NULL, "not needed"},
     {"num-workers", NULL, "not needed"},
-    {"cpu", "threads", "not needed: training runs on the CPU"},
+    {"cpu", "device", "--device cpu"},
     {"max-tokens", "max-new-tokens", NULL},
     {"max-length", "max-new-tokens", NULL},
     {"length", "max-new-tokens", NULL},
