@@ -277,12 +277,35 @@ static int blame(int status)
     return !WIFEXITED(status) ? 0 : WEXITSTATUS(status) != ERR_FAULT ? 1 : 2;
 }
 
+static void look_for_ended(struct spawner *w)
+{
+    for (int i = 0; i < w->spawn->per_node; i++) {
+        struct child *c = &w->child[i];
+        if (!c->ended)
+            c->ended = c->pid > 0 && waitpid(c->pid, &c->status, WNOHANG) > 0;
+    }
+}
+
+static bool only_faults(const struct spawner *w)
+{
+    int ended = 0, faults = 0;
+    for (int i = 0; i < w->spawn->per_node; i++) {
+        ended += w->child[i].ended;
+        faults += w->child[i].ended && blame(w->child[i].status) == 2;
+    }
+    return ended && ended == faults;
+}
+
 static void reap(struct spawner *w)
 {
     int n = w->spawn->per_node;
-    for (int i = 0; i < n; i++) {
-        struct child *c = &w->child[i];
-        c->ended = c->pid > 0 && waitpid(c->pid, &c->status, WNOHANG) > 0;
+    for (int i = 0; i < n; i++)
+        w->child[i].ended = false;
+    look_for_ended(w);
+    /* A process that is killed closes its connections a little before it can be waited for. */
+    for (int k = 0; k < 20 && w->failed < 0 && only_faults(w); k++) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        look_for_ended(w);
     }
     for (int kind = 0; kind < 3; kind++)
         for (int i = 0; i < n; i++)
