@@ -3,6 +3,8 @@
 """import and export of a model of random weights beside `cp --reflink=never` and sync of the same bytes: rounds of all in turn,
 files dropped from the page cache before each, in this order and the other way round. Printed are the median seconds, the median
 of each round's ratio to cp with its quartiles (1 and above: at least as fast as cp), processor seconds and peak memory.
+Where WEFT_PYTHON has torch, safetensors.torch (load_file, save_file of each file) and transformers (from_pretrained,
+save_pretrained) take their turn as well, each ending in fsync.
 Usage: convert.py CONVERT FOLDER [ROUNDS [MODEL]]     MODEL: 1b (Llama-3.2-1B, 2.5 GB, the default), 8b (Llama-3.1-8B, 16 GB)
 FOLDER needs three times the model's bytes; what is made there is removed at the end, except the model."""
 import json
@@ -19,6 +21,26 @@ MODELS = {"1b": dict(hidden_size=2048, intermediate_size=8192, num_hidden_layers
           "8b": dict(hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
                      head_dim=128, tie_word_embeddings=False)}
 SHARD = 5_000_000_000
+SYNC = """
+for name in os.listdir(out):
+    fd = os.open(os.path.join(out, name), os.O_RDONLY)
+    os.fsync(fd)
+"""
+PEERS = {"safetensors.torch": """
+import os, sys
+from safetensors.torch import load_file, save_file
+model, out = sys.argv[1:]
+os.makedirs(out)
+for name in os.listdir(model):
+    if name.endswith(".safetensors"):
+        save_file(load_file(os.path.join(model, name)), os.path.join(out, name), metadata={"format": "pt"})
+""" + SYNC, "transformers": """
+import os, sys
+import torch
+from transformers import AutoModelForCausalLM
+model, out = sys.argv[1:]
+AutoModelForCausalLM.from_pretrained(model, torch_dtype=torch.bfloat16, low_cpu_mem_usage=True).save_pretrained(out)
+""" + SYNC}
 
 
 def tensors(m):
@@ -120,6 +142,12 @@ def main():
             "import": (model, [convert, "import", "-q", model, again], False),
             "cp of the checkpoint": (ckpt, f"cp -r --reflink=never '{ckpt}' '{out}' && sync -f '{out}' '{out}'/*/*", True),
             "export": (ckpt, [convert, "export", "-q", ckpt, out], False)}
+    python = os.environ.get("WEFT_PYTHON", sys.executable)
+    for k, code in PEERS.items():
+        if subprocess.run([python, "-c", "import torch, " + k], capture_output=True, check=False).returncode == 0:
+            jobs[k] = (model, [python, "-c", code, model, out], False)
+        else:
+            print(f"{python} does not import {k}: no row", file=sys.stderr)
     seen = {k: [] for k in jobs}
     for r in range(rounds):
         for k in list(jobs) if r % 2 == 0 else list(jobs)[::-1]:
@@ -130,7 +158,8 @@ def main():
                 shutil.rmtree(path, ignore_errors=True)
             os.sync()
             print(f"{k}: {seen[k][-1][0]:.2f} s", file=sys.stderr)
-    for k, peer in (("import", "cp of the model"), ("export", "cp of the checkpoint")):
+    peers = [(k, p) for p in PEERS if p in jobs for k in ("import", "export")]
+    for k, peer in [("import", "cp of the model"), ("export", "cp of the checkpoint")] + peers:
         ratio = [p[0] / w[0] for w, p in zip(seen[k], seen[peer])]
         low, _, high = statistics.quantiles(ratio, n=4) if rounds > 1 else (ratio[0], 0, ratio[0])
         print(f"{k}: {statistics.median(x[0] for x in seen[k]):.2f} s, {peer} {statistics.median(x[0] for x in seen[peer]):.2f} s,"
