@@ -250,7 +250,8 @@ int report_json(const struct ckpt *c, bool tensors, struct buf *out, struct err 
 /* ---- checking ------------------------------------------------------------------------------ */
 
 /* The groups that have one tensor for each of the model's. */
-static const char *const model_groups[] = {CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AVG_SQ};
+static const char *const model_groups[] = {CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AVG_SQ,
+                                           CKPT_MOMENTUM};
 enum { MODEL_GROUPS = sizeof(model_groups) / sizeof(model_groups[0]) };
 
 static int check_tensor(const struct ckpt *c, const char *group, const struct hf_global *want,

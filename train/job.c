@@ -525,6 +525,10 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .beside = beside(j, use),
                                 .mapped = data_bytes(j),
                                 .seed = (uint64_t)o->seed,
+                                .optimizer = !o->optimizer         ? OPTIM_ADAM
+                                             : o->sgd_momentum > 0 ? OPTIM_SGD
+                                                                   : OPTIM_SGD_PLAIN,
+                                .momentum = o->sgd_momentum,
                                 .beta1 = o->beta1,
                                 .beta2 = o->beta2,
                                 .eps = o->adam_eps,

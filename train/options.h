@@ -36,7 +36,8 @@ struct train_options {
     int lr_style; /* enum lr_style */
     int64_t decay_iters, decay_samples, warmup_iters, warmup_samples;
     double weight_decay, clip_grad, beta1, beta2, adam_eps;
-    int optimizer; /* 0: adam */
+    int optimizer; /* 0: adam, 1: sgd */
+    double sgd_momentum;
     int64_t seed;
     /* checkpoints */
     const char *save, *load;

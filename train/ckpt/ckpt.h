@@ -29,8 +29,9 @@
  * group may be written and read; these are the ones that weft trains with.
  */
 #define CKPT_PARAM "param"
-#define CKPT_EXP_AVG "exp_avg"       /* first moments of Adam */
-#define CKPT_EXP_AVG_SQ "exp_avg_sq" /* second moments */
+#define CKPT_EXP_AVG "exp_avg"          /* first moments of Adam */
+#define CKPT_EXP_AVG_SQ "exp_avg_sq"    /* second moments */
+#define CKPT_MOMENTUM "momentum_buffer" /* of SGD */
 enum { CKPT_GROUP_MAX = 64 };
 
 struct ckpt_pair {

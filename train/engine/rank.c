@@ -201,10 +201,12 @@ static void rank_shape(struct rank *r)
                               .kv_heads = c->spec.kv_heads < tp ? 1 : c->spec.kv_heads / tp,
                               .ffn = c->spec.ffn / tp,
                               .sequence = c->layout.sequence};
-    r->optim = (struct optim){.params = &r->params,
+    r->optim = (struct optim){.rule = optim_rule(c->optimizer),
+                              .params = &r->params,
                               .beta1 = c->beta1,
                               .beta2 = c->beta2,
                               .eps = c->eps,
+                              .momentum = c->momentum,
                               .decay = c->decay,
                               .clip = c->clip};
     optim_share(&r->optim, c->layout, c->rank);

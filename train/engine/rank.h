@@ -71,7 +71,9 @@ struct rank_config {
                                 will map: for the check that all of it fits */
     uint64_t file_size;      /* bytes of tensors in a file of a checkpoint; 0: CKPT_FILE_SIZE */
     uint64_t seed;
+    enum optim_kind optimizer;
     double beta1, beta2, eps, decay, clip;
+    double momentum; /* of SGD */
     struct lr lr;
 };
 

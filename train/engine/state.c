@@ -12,12 +12,21 @@
 #include "train/engine/world.h"
 
 /* The groups of a checkpoint that training needs, and the slabs that hold them. */
-enum { GROUPS = 3, BOXES = 3 };
-static const char *const groups[GROUPS] = {CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AVG_SQ};
+enum { GROUPS = 1 + OPTIM_STATES, BOXES = 3 };
+
+static int groups_of(const struct rank *r)
+{
+    return 1 + r->optim.rule->states;
+}
+
+static const char *group_name(const struct rank *r, int g)
+{
+    return g == 0 ? CKPT_PARAM : r->optim.rule->state[g - 1];
+}
 
 static struct tensor group_of(const struct rank *r, int g)
 {
-    return g == 0 ? rank_master(r) : g == 1 ? r->optim.m : r->optim.v;
+    return g == 0 ? rank_master(r) : r->optim.state[g - 1];
 }
 
 /* A source of a parameter in the flat slab of a group that is not shared out. */
@@ -100,14 +109,14 @@ static int write_shard(const struct rank *r, const char *folder, int threads, st
 {
     struct ckpt_shard *shard;
     struct entry *entry = mem_new(count_entries(r), sizeof(*entry));
-    size_t n = list_entries(r, GROUPS, true, entry);
+    size_t n = list_entries(r, groups_of(r), true, entry);
     struct box_mem *mem = mem_new(n + 1, sizeof(*mem));
     const struct ckpt_shard_options o = {.rank = r->config.rank,
                                          .max_file_size = r->config.file_size};
     ckpt_shard_create(folder, &o, &shard);
     for (size_t i = 0; i < n; i++) {
         const struct param_source *s = entry[i].source;
-        mem[ckpt_shard_add(shard, groups[entry[i].group], s->name, s->rank, s->size,
+        mem[ckpt_shard_add(shard, group_name(r, entry[i].group), s->name, s->rank, s->size,
                            entry[i].mem.dtype, entry[i].mem.box)] = entry[i].mem;
     }
     int code = ckpt_shard_begin(shard, e);
@@ -192,8 +201,8 @@ static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
     struct ckpt_want *want = mem_new(wants + 1, sizeof(*want));
     for (size_t i = 0; i < wants; i++) {
         const struct param_source *s = entry[i].source;
-        want[i] =
-            (struct ckpt_want){groups[entry[i].group], s->name, s->rank, s->size, entry[i].mem};
+        want[i] = (struct ckpt_want){group_name(r, entry[i].group), s->name, s->rank, s->size,
+                                     entry[i].mem};
     }
     int code = r->dev.desc.host ? ckpt_read_all(c, want, wants, 0, e) : 0;
     for (size_t i = 0; i < wants && !code && !r->dev.desc.host; i++) {
@@ -212,7 +221,7 @@ static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
 int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
 {
     struct cursor at = {0};
-    int code = load_groups(r, c, optimizer ? GROUPS : 1, e);
+    int code = load_groups(r, c, optimizer ? groups_of(r) : 1, e);
     if (code || !optimizer)
         return code;
     code = read_pair(c, pair_names[0], &at.steps, e);

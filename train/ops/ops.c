@@ -4,15 +4,25 @@
 #include <stdio.h>
 
 static const char *const names[OP_COUNT] = {
-    [OP_EMBED] = "embed",         [OP_EMBED_BWD] = "embed_bwd",
-    [OP_NORM] = "norm",           [OP_NORM_BWD] = "norm_bwd",
-    [OP_MATMUL] = "matmul",       [OP_GLU] = "glu",
-    [OP_GLU_BWD] = "glu_bwd",     [OP_ROPE] = "rope",
-    [OP_ATTENTION] = "attention", [OP_ATTENTION_BWD] = "attention_bwd",
-    [OP_MERGE] = "merge",         [OP_XENT_STATS] = "xent_stats",
-    [OP_XENT_LOSS] = "xent_loss", [OP_ADAMW] = "adamw",
-    [OP_SUMSQ] = "sumsq",         [OP_CLIP] = "clip",
-    [OP_FILL] = "fill",           [OP_COPY] = "copy",
+    [OP_EMBED] = "embed",
+    [OP_EMBED_BWD] = "embed_bwd",
+    [OP_NORM] = "norm",
+    [OP_NORM_BWD] = "norm_bwd",
+    [OP_MATMUL] = "matmul",
+    [OP_GLU] = "glu",
+    [OP_GLU_BWD] = "glu_bwd",
+    [OP_ROPE] = "rope",
+    [OP_ATTENTION] = "attention",
+    [OP_ATTENTION_BWD] = "attention_bwd",
+    [OP_MERGE] = "merge",
+    [OP_XENT_STATS] = "xent_stats",
+    [OP_XENT_LOSS] = "xent_loss",
+    [OP_ADAMW] = "adamw",
+    [OP_SGD] = "sgd",
+    [OP_SUMSQ] = "sumsq",
+    [OP_CLIP] = "clip",
+    [OP_FILL] = "fill",
+    [OP_COPY] = "copy",
 };
 
 const char *op_name(enum op op)
@@ -431,6 +441,26 @@ void op_adamw(struct ops *o, const struct adamw_args *a)
     BUG_ON(!tensor_none(a->copy) && o->real == o->master, "adamw: a copy of the same type");
     BUG_ON(a->step < 1, "adamw: step %lld", (long long)a->step);
     o->call(o, OP_ADAMW, a);
+}
+
+void op_sgd(struct ops *o, const struct sgd_args *a)
+{
+    struct check c = CHECK_OF(OP_SGD);
+    const struct tensor all[] = {a->p, a->g, a->m, a->copy};
+    const char *const what[] = {"p", "g", "m", "copy"};
+    const enum dtype type[] = {c.o->master, c.o->grad, c.o->master, c.o->real};
+    for (int i = 0; i < 4; i++) {
+        if (i >= 2 && tensor_none(all[i]))
+            continue;
+        ops_need(c, what[i], all[i], type[i], a->p.rank, a->p.size);
+        need_contiguous(c, what[i], all[i]);
+    }
+    if (!tensor_none(a->factor))
+        need_typed(c, "factor", a->factor, DTYPE_F64, 1);
+    if (!tensor_none(a->skip))
+        need_typed(c, "skip", a->skip, DTYPE_I32, 1);
+    BUG_ON(!tensor_none(a->copy) && o->real == o->master, "sgd: a copy of the same type");
+    o->call(o, OP_SGD, a);
 }
 
 void op_sumsq(struct ops *o, const struct sumsq_args *a)

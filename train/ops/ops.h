@@ -15,10 +15,10 @@
  * BF16 for activations and weights with F32 for the rest, sums included. Tensors below are of the
  * type `real` unless said otherwise: mean, rstd, lse, cos, sin, max, sum, target and loss are
  * `stat`; dtok, dpos, dw, db, dbias and what a matmul accumulates into are `grad`; AdamW's p, m and
- * v are `master`, its g is `grad`. "none" marks a tensor that may be absent. Gradients of
- * parameters (dw, db, ...) are added to what is there; gradients of activations are written. Sizes:
- * n tokens (rows), C hidden, O x I a weight [out, in], V vocabulary, H heads of queries, K heads of
- * keys and values, D head dimension. n may be 0.
+ * v are `master`, its g is `grad`, and so are those of SGD. "none" marks a tensor that may be
+ * absent. Gradients of parameters (dw, db, ...) are added to what is there; gradients of
+ * activations are written. Sizes: n tokens (rows), C hidden, O x I a weight [out, in], V
+ * vocabulary, H heads of queries, K heads of keys and values, D head dimension. n may be 0.
  *
  * Matrices and heads may have gaps between their rows (stride). Outputs may not overlap inputs but
  * where it is said. Ids, positions and labels are the caller's to check; they are not looked at
@@ -216,6 +216,16 @@ struct adamw_args {
     int64_t step;
 };
 
+/*
+ * SGD (Robbins & Monro 1951; momentum as by Sutskever et al. 2013, without dampening) on n
+ * elements, contiguous, in place: with g' = g * factor + decay p m = momentum m + g', p = p - lr m;
+ * without m: p = p - lr g' Nothing happens where *skip is not 0.
+ */
+struct sgd_args {
+    struct tensor p, g, m /* or none */, factor, skip, copy; /* as AdamW's */
+    double lr, momentum, decay;
+};
+
 /* total (F64 [1]) += sum of squares of x (contiguous), in double, by fixed chunks. */
 struct sumsq_args {
     struct tensor total, x;
@@ -261,6 +271,7 @@ enum op {
     OP_XENT_STATS,
     OP_XENT_LOSS,
     OP_ADAMW,
+    OP_SGD,
     OP_SUMSQ,
     OP_CLIP,
     OP_FILL,
@@ -347,6 +358,7 @@ void op_merge(struct ops *o, const struct merge_args *a);
 void op_xent_stats(struct ops *o, const struct xent_stats_args *a);
 void op_xent_loss(struct ops *o, const struct xent_loss_args *a);
 void op_adamw(struct ops *o, const struct adamw_args *a);
+void op_sgd(struct ops *o, const struct sgd_args *a);
 void op_sumsq(struct ops *o, const struct sumsq_args *a);
 void op_clip(struct ops *o, const struct clip_args *a);
 void op_fill(struct ops *o, const struct fill_args *a);

@@ -130,6 +130,13 @@ static struct op_cost cost_xent_stats(const struct xent_stats_args *a)
                                 bytes(a->target)};
 }
 
+static struct op_cost cost_sgd(const struct sgd_args *a)
+{
+    double numbers = ops_cost_count(a->p), m = tensor_none(a->m) ? 0 : 1;
+    return (struct op_cost){(5 + 2 * m) * numbers,
+                            2 * (bytes(a->p) + m * bytes(a->m)) + bytes(a->g) + bytes(a->copy)};
+}
+
 struct op_cost op_cost(enum op op, const void *args)
 {
     switch (op) {
@@ -167,6 +174,8 @@ struct op_cost op_cost(enum op op, const void *args)
                                 2 * (bytes(a->p) + bytes(a->m) + bytes(a->v)) + bytes(a->g) +
                                     bytes(a->copy)};
     }
+    case OP_SGD:
+        return cost_sgd(args);
     case OP_SUMSQ: {
         const struct sumsq_args *a = args;
         return (struct op_cost){2 * ops_cost_count(a->x), bytes(a->x)};

@@ -6,7 +6,7 @@
  * A few training steps of a tiny model, by one rank or by many that are threads, on samples that
  * are functions of their numbers alone. What every rank of a layout holds afterwards is compared
  * with what the single rank held: the losses and norms of all steps, the gradients of the first
- * one, the weights after the last.
+ * one, the weights after the last (in fp32 by SGD only).
  *
  * Two values agree if they differ by at most `tolerance` of the largest value of the tensor, or of
  * 1 % (fp32: 10 %) of the largest value of any tensor of its kind, whichever is more: a tensor that
@@ -33,6 +33,7 @@ struct cell {
     struct spec spec;
     struct layout layout;
     enum dtype real;
+    enum optim_kind optimizer;
     int steps;               /* the last one */
     const char *load, *save; /* folders: of the checkpoint to start from, and of that which is
                                 written after the last step; NULL: none */

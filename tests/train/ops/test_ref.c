@@ -359,6 +359,40 @@ static void adamw_of_a_constant_gradient(void)
     world_guarded(&w);
 }
 
+/* With and without momentum; decay joins the gradient. */
+static void sgd_of_a_constant_gradient(void)
+{
+    enum { n = 7, steps = 4 };
+    for (int momentum = 0; momentum < 2; momentum++) {
+        begin(13);
+        struct sgd_args a = {.p = world_1d(&w, 1, n),
+                             .g = world_1d(&w, 1, n),
+                             .factor = one(DTYPE_F64, 0.5),
+                             .skip = one(DTYPE_I32, 0),
+                             .lr = 0.1,
+                             .momentum = 0.75,
+                             .decay = 0.2};
+        double p[n], m[n] = {0};
+        if (momentum)
+            a.m = world_1d(&w, 0, n);
+        for (int i = 0; i < n; i++)
+            p[i] = world_get(a.p, i);
+        for (int step = 0; step < steps; step++) {
+            op_sgd(&w.ops, &a);
+            for (int i = 0; i < n; i++) {
+                m[i] = (momentum ? 0.75 * m[i] : 0) + 0.5 * world_get(a.g, i) + 0.2 * p[i];
+                p[i] -= 0.1 * m[i];
+                T_NEAR(world_get(a.p, i), p[i], 1e-13);
+            }
+        }
+        world_set(a.skip, 0, 1);
+        op_sgd(&w.ops, &a);
+        for (int i = 0; i < n; i++)
+            T_NEAR(world_get(a.p, i), p[i], 1e-13);
+        world_guarded(&w);
+    }
+}
+
 static void clip_measures_and_skips(void)
 {
     begin(12);
@@ -414,4 +448,5 @@ T_MAIN(T_CASE(embed_adds_and_drops), T_CASE(norm_has_mean_zero_and_square_one),
        T_CASE(gelu_has_its_known_values), T_CASE(glu_is_silu_times_gate), T_CASE(rope_turns_pairs),
        T_CASE(attention_is_softmax_of_what_is_seen), T_CASE(attention_decodes_as_it_trains),
        T_CASE(xent_of_even_logits_is_log_v), T_CASE(adamw_of_a_constant_gradient),
-       T_CASE(clip_measures_and_skips), T_CASE(fill_and_copy_keep_to_their_rows))
+       T_CASE(sgd_of_a_constant_gradient), T_CASE(clip_measures_and_skips),
+       T_CASE(fill_and_copy_keep_to_their_rows))

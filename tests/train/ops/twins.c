@@ -6,62 +6,6 @@
 
 #include "tests/t.h"
 
-void call_run(struct ops *o, const struct call *c)
-{
-    switch (c->op) {
-    case OP_EMBED:
-        op_embed(o, &c->u.embed);
-        break;
-    case OP_EMBED_BWD:
-        op_embed_bwd(o, &c->u.embed_bwd);
-        break;
-    case OP_NORM:
-        op_norm(o, &c->u.norm);
-        break;
-    case OP_NORM_BWD:
-        op_norm_bwd(o, &c->u.norm_bwd);
-        break;
-    case OP_MATMUL:
-        op_matmul(o, &c->u.matmul);
-        break;
-    case OP_GLU:
-        op_glu(o, &c->u.glu);
-        break;
-    case OP_GLU_BWD:
-        op_glu_bwd(o, &c->u.glu_bwd);
-        break;
-    case OP_ROPE:
-        op_rope(o, &c->u.rope);
-        break;
-    case OP_ATTENTION:
-        op_attention(o, &c->u.attention);
-        break;
-    case OP_ATTENTION_BWD:
-        op_attention_bwd(o, &c->u.attention_bwd);
-        break;
-    case OP_XENT_STATS:
-        op_xent_stats(o, &c->u.xent_stats);
-        break;
-    case OP_XENT_LOSS:
-        op_xent_loss(o, &c->u.xent_loss);
-        break;
-    case OP_ADAMW:
-        op_adamw(o, &c->u.adamw);
-        break;
-    case OP_SUMSQ:
-        op_sumsq(o, &c->u.sumsq);
-        break;
-    case OP_FILL:
-        op_fill(o, &c->u.fill);
-        break;
-    case OP_COPY:
-        op_copy(o, &c->u.copy);
-        break;
-    default:
-        BUG("no twin of op %s", op_name(c->op));
-    }
-}
-
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
 static const struct tensor none;
@@ -464,6 +408,24 @@ static void make_adamw(struct world *w, struct call *c, const int64_t *d, uint32
         a->skip = one(w, DTYPE_I32, bit(bits, 6));
 }
 
+static void make_sgd(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct sgd_args *a = &c->u.sgd;
+    c->op = OP_SGD;
+    *a = (struct sgd_args){.lr = 3e-2, .momentum = 0.9, .decay = 0.1};
+    a->p = out(c, world_1d(w, 0.02, d[0]));
+    within(c, 2e-7, 2e-9);
+    a->g = world_1d(w, 1e-3, d[0]);
+    if (bit(bits, 7)) {
+        a->m = out(c, world_1d(w, 1e-3, d[0]));
+        within(c, 5e-7, 1e-9);
+    }
+    if (bit(bits, 4))
+        a->factor = one(w, DTYPE_F64, 0.37);
+    if (bit(bits, 5))
+        a->skip = one(w, DTYPE_I32, bit(bits, 6));
+}
+
 static void make_sumsq(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
 {
     (void)bits;
@@ -582,6 +544,7 @@ const struct twin twins[] = {
     {"xent_stats", make_stats, "n V", {40, 3000}, true, {{0, {320, 50257}}, {0, {1024, 2000}}}},
     {"xent_loss", make_loss, "n V", {40, 3000}, true, {{32, {320, 50257}}, {32, {1024, 2000}}}},
     {"adamw", make_adamw, "n", {300000}, true, {{16, {16 << 20}}, {16, {1 << 20}}}},
+    {"sgd", make_sgd, "n", {300000}, true, {{144, {16 << 20}}, {16, {1 << 20}}}},
     {"sumsq", make_sumsq, "n", {300000}, true, {{0, {16 << 20}}}},
     {"fill", make_fill, "rows width", {60, 2000}, true, {{0, {1024, 768}}}},
     {"copy", make_copy, "rows width", {60, 2000}, true, {{0, {1024, 768}}, {0, {1 << 14, 1024}}}},

@@ -28,6 +28,7 @@ struct call {
         struct xent_stats_args xent_stats;
         struct xent_loss_args xent_loss;
         struct adamw_args adamw;
+        struct sgd_args sgd;
         struct sumsq_args sumsq;
         struct fill_args fill;
         struct copy_args copy;

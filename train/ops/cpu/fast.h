@@ -82,6 +82,7 @@ void FAST(xent_stats)(struct ops *o, const void *args, void *scratch);
 void FAST(xent_loss)(struct ops *o, const void *args, void *scratch);
 size_t FAST(xent_loss_scratch)(const struct dev_desc *d, const void *args);
 void FAST(adamw)(struct ops *o, const void *args, void *scratch);
+void FAST(sgd)(struct ops *o, const void *args, void *scratch);
 void FAST(sumsq)(struct ops *o, const void *args, void *scratch);
 size_t FAST(sumsq_scratch)(const struct dev_desc *d, const void *args);
 void FAST(fill)(struct ops *o, const void *args, void *scratch);

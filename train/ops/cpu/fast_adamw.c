@@ -98,6 +98,56 @@ void FAST(adamw)(struct ops *o, const void *args, void *scratch)
     pool_run(o->dev->pool, grain_tasks(job.n, 1), adamw_task, &job);
 }
 
+/* ---- SGD ------------------------------------------------------------------------------------- */
+
+struct sgd_job {
+    float *p, *m; /* m: or NULL */
+    const float *g;
+    int64_t n;
+    float factor, lr, momentum, decay;
+};
+
+static inline void sgd_vector(const struct sgd_job *j, int64_t i, int64_t n)
+{
+    vf p = get(j->p + i, n);
+    vf step = v_fma(get(j->g + i, n), v_set1(j->factor), p * v_set1(j->decay));
+    if (j->m) {
+        step = v_fma(get(j->m + i, n), v_set1(j->momentum), step);
+        adamw_put(j->m + i, n, step);
+    }
+    adamw_put(j->p + i, n, v_fma(step, v_set1(-j->lr), p));
+}
+
+static void sgd_task(void *arg, int task, int thread)
+{
+    const struct sgd_job job = *(const struct sgd_job *)arg;
+    struct range r = grain_range(job.n, 1, task);
+    int64_t i = r.begin;
+    (void)thread;
+    for (; i + VL <= r.end; i += VL)
+        sgd_vector(&job, i, VL);
+    if (i < r.end)
+        sgd_vector(&job, i, r.end - i);
+}
+
+void FAST(sgd)(struct ops *o, const void *args, void *scratch)
+{
+    const struct sgd_args *a = args;
+    (void)scratch;
+    if (!tensor_none(a->skip) && ints(a->skip)[0] != 0)
+        return;
+    double factor = tensor_none(a->factor) ? 1 : *(const double *)a->factor.data;
+    struct sgd_job job = {.p = a->p.data,
+                          .m = tensor_none(a->m) ? NULL : a->m.data,
+                          .g = a->g.data,
+                          .n = tensor_count(a->p),
+                          .factor = (float)factor,
+                          .lr = (float)a->lr,
+                          .momentum = (float)a->momentum,
+                          .decay = (float)a->decay};
+    pool_run(o->dev->pool, grain_tasks(job.n, 1), sgd_task, &job);
+}
+
 /* ---- sum of squares -------------------------------------------------------------------------- */
 
 enum { SUMS = 4 };

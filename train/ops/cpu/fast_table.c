@@ -27,6 +27,7 @@ void FAST(fill_table)(struct ops *o)
     o->entry[OP_XENT_STATS] = (struct op_entry){FAST(xent_stats), NULL, BACKEND};
     o->entry[OP_XENT_LOSS] = (struct op_entry){FAST(xent_loss), FAST(xent_loss_scratch), BACKEND};
     o->entry[OP_ADAMW] = (struct op_entry){FAST(adamw), NULL, BACKEND};
+    o->entry[OP_SGD] = (struct op_entry){FAST(sgd), NULL, BACKEND};
     o->entry[OP_SUMSQ] = (struct op_entry){FAST(sumsq), FAST(sumsq_scratch), BACKEND};
     o->entry[OP_FILL] = (struct op_entry){FAST(fill), NULL, BACKEND};
     o->entry[OP_COPY] = (struct op_entry){FAST(copy), NULL, BACKEND};

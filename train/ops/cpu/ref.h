@@ -53,6 +53,7 @@ void REF(merge)(struct ops *o, const void *args, void *scratch);
 void REF(xent_stats)(struct ops *o, const void *args, void *scratch);
 void REF(xent_loss)(struct ops *o, const void *args, void *scratch);
 void REF(adamw)(struct ops *o, const void *args, void *scratch);
+void REF(sgd)(struct ops *o, const void *args, void *scratch);
 void REF(sumsq)(struct ops *o, const void *args, void *scratch);
 void REF(clip)(struct ops *o, const void *args, void *scratch);
 void REF(fill)(struct ops *o, const void *args, void *scratch);

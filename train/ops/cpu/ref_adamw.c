@@ -28,6 +28,26 @@ void REF(adamw)(struct ops *o, const void *args, void *scratch)
     }
 }
 
+void REF(sgd)(struct ops *o, const void *args, void *scratch)
+{
+    const struct sgd_args *a = args;
+    real *p = a->p.data, *m = tensor_none(a->m) ? NULL : a->m.data;
+    const real *g = a->g.data;
+    double factor = tensor_none(a->factor) ? 1 : *(const double *)a->factor.data;
+    (void)o;
+    (void)scratch;
+    if (!tensor_none(a->skip) && ints(a->skip)[0] != 0)
+        return;
+    for (int64_t i = 0; i < tensor_count(a->p); i++) {
+        double step = (double)g[i] * factor + a->decay * (double)p[i];
+        if (m) {
+            step += (FAULT("sgd_momentum") ? 1 : a->momentum) * (double)m[i];
+            m[i] = (real)step;
+        }
+        p[i] = (real)((double)p[i] - a->lr * step);
+    }
+}
+
 void REF(sumsq)(struct ops *o, const void *args, void *scratch)
 {
     const struct sumsq_args *a = args;

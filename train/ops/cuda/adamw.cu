@@ -112,6 +112,52 @@ extern "C" void cuda_adamw(ops *o, const void *args, void *)
     dev_cuda_check(o->dev, "launch");
 }
 
+/* ---- SGD ---------------------------------------------------------------------------------------
+ */
+
+struct sgd_job {
+    float *p, *m; /* m: or NULL */
+    const float *g;
+    bf16 *copy; /* of p; or NULL */
+    const double *factor;
+    const int32_t *skip;
+    int64_t n;
+    float lr, momentum, decay;
+};
+
+static __global__ void __launch_bounds__(THREADS) sgd(const sgd_job j)
+{
+    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= j.n || (j.skip && *j.skip))
+        return;
+    float factor = j.factor ? (float)*j.factor : 1;
+    float step = fmaf(j.g[i], factor, j.p[i] * j.decay);
+    if (j.m)
+        j.m[i] = step = fmaf(j.m[i], j.momentum, step);
+    j.p[i] = fmaf(step, -j.lr, j.p[i]);
+    if (j.copy)
+        j.copy[i] = __float2bfloat16(j.p[i]);
+}
+
+extern "C" void cuda_sgd(ops *o, const void *args, void *)
+{
+    const sgd_args *a = (const sgd_args *)args;
+    sgd_job j = {.p = (float *)a->p.data,
+                 .m = (float *)a->m.data,
+                 .g = (const float *)a->g.data,
+                 .copy = (bf16 *)a->copy.data,
+                 .factor = (const double *)a->factor.data,
+                 .skip = (const int32_t *)a->skip.data,
+                 .n = tensor_count(a->p),
+                 .lr = (float)a->lr,
+                 .momentum = (float)a->momentum,
+                 .decay = (float)a->decay};
+    if (!j.n)
+        return;
+    sgd<<<(unsigned)ceil_div(j.n, THREADS), THREADS, 0, stream_of(o)>>>(j);
+    dev_cuda_check(o->dev, "launch");
+}
+
 /* ---- sum of squares: by chunks, in double ------------------------------------------------------
  */
 

@@ -26,6 +26,7 @@ void cuda_attention_bwd(struct ops *o, const void *args, void *scratch);
 void cuda_xent_stats(struct ops *o, const void *args, void *scratch);
 void cuda_xent_loss(struct ops *o, const void *args, void *scratch);
 void cuda_adamw(struct ops *o, const void *args, void *scratch);
+void cuda_sgd(struct ops *o, const void *args, void *scratch);
 void cuda_sumsq(struct ops *o, const void *args, void *scratch);
 void cuda_clip(struct ops *o, const void *args, void *scratch);
 void cuda_fill(struct ops *o, const void *args, void *scratch);

@@ -133,6 +133,7 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace, enum
         [OP_XENT_STATS] = {cuda_xent_stats, NULL, "cuda"},
         [OP_XENT_LOSS] = {cuda_xent_loss, NULL, "cuda"},
         [OP_ADAMW] = {cuda_adamw, NULL, "cuda"},
+        [OP_SGD] = {cuda_sgd, NULL, "cuda"},
         [OP_SUMSQ] = {cuda_sumsq, cuda_sumsq_scratch, "cuda"},
         [OP_CLIP] = {cuda_clip, NULL, "cuda"},
         [OP_FILL] = {cuda_fill, NULL, "cuda"},

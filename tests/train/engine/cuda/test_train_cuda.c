@@ -277,8 +277,8 @@ static void same_state(struct rank *x, struct rank *y)
 {
     same(x, rank_master(x), y, rank_master(y));
     same(x, x->weights, y, y->weights);
-    same(x, x->optim.m, y, y->optim.m);
-    same(x, x->optim.v, y, y->optim.v);
+    same(x, x->optim.state[0], y, y->optim.state[0]);
+    same(x, x->optim.state[1], y, y->optim.state[1]);
     T_MEM(&x->at, &y->at, sizeof(x->at));
 }
 

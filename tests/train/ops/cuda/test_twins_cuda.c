@@ -103,6 +103,7 @@ DRAWN(attention_bwd)
 DRAWN(xent_stats)
 DRAWN(xent_loss)
 DRAWN(adamw)
+DRAWN(sgd)
 DRAWN(sumsq)
 DRAWN(fill)
 DRAWN(copy)
@@ -188,4 +189,5 @@ static void clip(void)
 T_MAIN(T_CASE(embed), T_CASE(embed_bwd), T_CASE(norm), T_CASE(norm_bwd), T_CASE(forward),
        T_CASE(dgrad), T_CASE(wgrad), T_CASE(product), T_CASE(glu), T_CASE(glu_bwd), T_CASE(rope),
        T_CASE(attention), T_CASE(attention_bwd), T_CASE(xent_stats), T_CASE(xent_loss),
-       T_CASE(adamw), T_CASE(sumsq), T_CASE(fill), T_CASE(copy), T_CASE(clip), T_CASE(model_sizes))
+       T_CASE(adamw), T_CASE(sgd), T_CASE(sumsq), T_CASE(fill), T_CASE(copy), T_CASE(clip),
+       T_CASE(model_sizes))
