@@ -13,7 +13,7 @@ struct cli {
     bool json, tensors, same;
     bool dry_run, overwrite;
     int64_t ranks, threads, shard_size, file_size;
-    const char *like, *adapter;
+    const char *like, *adapter, *rows;
     int dtype;   /* CLI_DTYPES */
     int to;      /* CLI_FORMATS */
     int outtype; /* enum gguf_outtype */

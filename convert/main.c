@@ -15,6 +15,7 @@
 #include "convert/foreign.h"
 #include "convert/report.h"
 #include "convert/reshard.h"
+#include "convert/rows.h"
 #include "convert/same.h"
 #include "convert/source.h"
 #include "train/gguf/gguf_model.h"
@@ -80,6 +81,12 @@ static const struct opt table[] = {
             .brief = "merge this LoRA adapter into the weights",
             .help = "merge the LoRA adapter in this folder (PEFT: adapter_config.json and "
                     "adapter_model.safetensors or .bin) into the weights, each rounded once"),
+    OPT_ROW(.name = "rows", .type = OPT_TEXT, .offset = offsetof(struct cli, rows), .meta = "FILE",
+            .group = "input", .verbs = IMPORT | EXPORT | RESHARD, .basic = true,
+            .brief = "change the vocabulary by this map of rows",
+            .help = "the rows of embedding and head, and of what the optimizer keeps of them, "
+                    "follow this map, which tok extend, merge and prune write beside a new "
+                    "tokenizer as TOKENIZER.rows; the new tokenizer takes the place of the old"),
     OPT_ROW(.name = "like", .type = OPT_TEXT, .offset = offsetof(struct cli, like), .meta = "SRC",
             .group = "output", .verbs = EXPORT, .basic = true,
             .brief = "write the files as this model has them",
@@ -357,7 +364,17 @@ static int reshard(const struct opts *o, const struct cli *v, struct err *e)
                               .max_file_size = (uint64_t)v->file_size,
                               .threads = (int)v->threads,
                               .overwrite = v->overwrite};
-    return reshard_run(&r, e);
+    if (!v->rows)
+        return reshard_run(&r, e);
+    struct vocab_rows rows;
+    int code = vocab_rows_open(&rows, v->rows, e);
+    if (code)
+        return code;
+    struct reshard mapped = r;
+    mapped.rows = &rows;
+    code = reshard_run(&mapped, e);
+    vocab_rows_finish(&rows);
+    return code;
 }
 
 static int average(const struct opts *o, const struct cli *v, struct err *e)

@@ -8,6 +8,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "convert/identity.h"
+#include "convert/rows.h"
 #include "convert/source.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/shard.h"
@@ -27,14 +28,28 @@ static uint64_t elements(const struct ckpt_tensor *t)
     return (uint64_t)t->size[0] * (uint64_t)t->size[1];
 }
 
+/* A tensor as it will be. */
+struct resharded {
+    struct ckpt_tensor t;
+    struct copy_source plain, source; /* `plain`: before its rows are mapped */
+    struct copy_mapped mapped;
+};
+
+struct resharding {
+    struct ckpt *ckpt;
+    struct reshard how;
+    struct resharded *tensor; /* as the checkpoint has them */
+    size_t n;
+};
+
 /* Elements of the group whose first tensor is i; *ret_n tensors. */
-static uint64_t group_elements(const struct ckpt *c, size_t i, size_t *ret_n)
+static uint64_t group_elements(const struct resharding *x, size_t i, size_t *ret_n)
 {
-    const char *group = ckpt_tensor_at(c, i)->group;
+    const char *group = x->tensor[i].t.group;
     uint64_t sum = 0;
     size_t k = i;
-    for (; k < ckpt_tensors(c) && !strcmp(ckpt_tensor_at(c, k)->group, group); k++)
-        sum += elements(ckpt_tensor_at(c, k));
+    for (; k < x->n && !strcmp(x->tensor[k].t.group, group); k++)
+        sum += elements(&x->tensor[k].t);
     *ret_n = k - i;
     return sum;
 }
@@ -77,82 +92,125 @@ static uint64_t cut_at(uint64_t total, int k, int ranks)
     return whole * (uint64_t)k + rest * (uint64_t)k / (uint64_t)ranks;
 }
 
-static void reshard_plan(struct share *s, const struct ckpt *c, const struct copy_source *source,
-                         int rank, int ranks)
+static void reshard_plan(struct share *s, const struct resharding *x, int rank, int ranks)
 {
-    for (size_t i = 0, n; i < ckpt_tensors(c); i += n) {
-        uint64_t total = group_elements(c, i, &n), at = 0;
+    for (size_t i = 0, n; i < x->n; i += n) {
+        uint64_t total = group_elements(x, i, &n), at = 0;
         for (size_t k = i; k < i + n; k++) {
-            const struct ckpt_tensor *t = ckpt_tensor_at(c, k);
-            add_range(s, t, &source[k], at, cut_at(total, rank, ranks),
+            const struct resharded *t = &x->tensor[k];
+            add_range(s, &t->t, &t->source, at, cut_at(total, rank, ranks),
                       cut_at(total, rank + 1, ranks));
-            at += elements(t);
+            at += elements(&t->t);
         }
     }
 }
 
-static int write_rank(const struct ckpt *c, const struct copy_source *source, int rank,
-                      struct ckpt_writer *w, const struct reshard *r, struct err *e)
+static int write_rank(const struct resharding *x, int rank, struct ckpt_writer *w, struct err *e)
 {
+    const struct reshard *r = &x->how;
     struct share s = {0};
     struct ckpt_shard_options o = {.rank = rank, .max_file_size = r->max_file_size};
     struct copy_options how = {.threads = r->threads, .journal = r->journal, .part = rank};
     ckpt_shard_create(ckpt_writer_folder(w), &o, &s.shard);
-    reshard_plan(&s, c, source, rank, r->ranks);
+    reshard_plan(&s, x, rank, r->ranks);
     int code = copy_ckpt_shard(w, s.shard, s.step, s.n, &how, e);
     ckpt_shard_destroy(s.shard);
     free(s.step);
     return code;
 }
 
-static int copy_further(const struct ckpt *c, struct ckpt_writer *w, struct err *e)
+static int copy_further(const struct resharding *x, struct ckpt_writer *w, struct err *e)
 {
+    const struct ckpt *c = x->ckpt;
+    const struct hf_rows *rows = x->how.rows ? &x->how.rows->hf : NULL;
     int code = 0;
     for (size_t i = 0; !code && i < ckpt_files(c); i++) {
         const struct ckpt_file *f = ckpt_file_at(c, i);
         char *path = path_join(ckpt_path(c), f->name);
-        if (!f->tensors)
+        if (!f->tensors && rows)
+            code = hf_rows_put(rows, path, f->name, w, e);
+        else if (!f->tensors)
             code = ckpt_put_file(w, f->name, path, e);
         free(path);
+    }
+    return code || !rows ? code : hf_rows_put_tokenizer(rows, w, e);
+}
+
+/* The tensors, with rows of the vocabulary seen through the map. */
+static int find_tensors(struct resharding *x, struct err *e)
+{
+    const struct hf_rows *rows = x->how.rows ? &x->how.rows->hf : NULL;
+    int code = 0;
+    x->n = ckpt_tensors(x->ckpt);
+    x->tensor = mem_new(x->n + 1, sizeof(*x->tensor));
+    for (size_t i = 0; !code && i < x->n; i++) {
+        struct resharded *r = &x->tensor[i];
+        r->t = *ckpt_tensor_at(x->ckpt, i);
+        copy_from_ckpt(x->ckpt, ckpt_tensor_at(x->ckpt, i), &r->plain);
+        r->source = r->plain;
+        if (!rows || !hf_rows_has(r->t.name))
+            continue;
+        r->t.size[0] = rows->map.is;
+        code = copy_from_rows(&rows->map, rows->path, &r->plain, &r->mapped, &r->source, e);
     }
     return code;
 }
 
-struct resharding {
-    struct ckpt *ckpt;
-    struct reshard how;
-};
+/* The manifest's words on model and tokenizer. */
+static int new_meta(const struct resharding *x, struct ckpt_meta *m, struct buf *model,
+                    struct err *e)
+{
+    struct spec s;
+    *m = *ckpt_meta(x->ckpt);
+    if (!x->how.rows)
+        return 0;
+    int code =
+        spec_from_manifest(ckpt_model(x->ckpt), ckpt_must_know(x->ckpt), ckpt_path(x->ckpt), &s, e);
+    if (code)
+        return code;
+    hf_rows_spec(&x->how.rows->hf, &s);
+    spec_to_json(&s, model);
+    vocab_rows_meta(x->how.rows, m);
+    m->model = buf_str(model);
+    return 0;
+}
 
 static int write_ranks(void *arg, struct ckpt_writer *w, struct copy_journal *journal,
                        struct err *e)
 {
     struct resharding *x = arg;
     struct ckpt *c = x->ckpt;
-    struct copy_source *source = mem_new(ckpt_tensors(c) + 1, sizeof(*source));
-    int code = 0;
+    struct ckpt_meta meta;
+    struct buf model = {0};
     x->how.journal = journal;
-    for (size_t i = 0; i < ckpt_tensors(c); i++)
-        copy_from_ckpt(c, ckpt_tensor_at(c, i), &source[i]);
-    for (int k = 0; !code && k < x->how.ranks; k++)
-        code = write_rank(c, source, k, w, &x->how, e);
+    int code = new_meta(x, &meta, &model, e);
     if (!code)
-        code = copy_further(c, w, e);
+        code = find_tensors(x, e);
+    for (int k = 0; !code && k < x->how.ranks; k++)
+        code = write_rank(x, k, w, e);
+    if (!code)
+        code = copy_further(x, w, e);
     if (!code) /* what is read is what was once written; an earlier run did not judge its part */
         code = copy_journal_resumed(journal) ? ckpt_verify(c, e) : ckpt_check(c, e);
     if (!code)
-        code = ckpt_commit(w, ckpt_meta(c), e);
-    free(source);
+        code = ckpt_commit(w, &meta, e);
+    for (size_t i = 0; i < x->n; i++)
+        free(x->tensor[i].mapped.mean);
+    free(x->tensor);
+    buf_finish(&model);
     return code;
 }
 
 static int write_all(struct ckpt *c, const struct reshard *r, struct err *e)
 {
-    struct resharding x = {c, *r};
+    struct resharding x = {.ckpt = c, .how = *r};
     struct buf identity = {0};
     identity_begin(&identity, "reshard");
     identity_number(&identity, "ranks", r->ranks);
     identity_number(&identity, "file size", (int64_t)r->max_file_size);
     int code = identity_ckpt(&identity, c, e);
+    if (!code && r->rows)
+        code = vocab_rows_identity(r->rows, &identity, e);
     if (!code) {
         const struct copy_ckpt to = {.dir = r->to,
                                      .iteration = ckpt_meta(c)->iteration,

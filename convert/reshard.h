@@ -13,15 +13,17 @@
 #include "base/core/err.h"
 
 struct copy_journal;
+struct vocab_rows;
 
 struct reshard {
     const char *from; /* a checkpoint, or a folder of them: its newest */
     const char *to;   /* a folder of checkpoints; made if missing */
     int ranks;
-    uint64_t max_file_size;       /* 0: the writer's own */
-    int threads;                  /* 0: one for each processor */
-    bool overwrite;               /* a checkpoint of that iteration may stand there */
-    struct copy_journal *journal; /* reshard_run's own */
+    uint64_t max_file_size;        /* 0: the writer's own */
+    int threads;                   /* 0: one for each processor */
+    bool overwrite;                /* a checkpoint of that iteration may stand there */
+    const struct vocab_rows *rows; /* the vocabulary changes by them (rows.h); NULL: it stays */
+    struct copy_journal *journal;  /* reshard_run's own */
 };
 
 /*

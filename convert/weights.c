@@ -16,6 +16,7 @@
 #include "convert/gguf.h"
 #include "convert/identity.h"
 #include "convert/report.h"
+#include "convert/rows.h"
 #include "convert/source.h"
 #include "train/vocabulary/vocabulary.h"
 #include "train/gguf/gguf_model.h"
@@ -114,8 +115,15 @@ static void add_features(struct buf *b, const struct hf_folder *f)
         buf_addf(b, "note        %s\n", e.msg);
 }
 
+static void say_rows(struct buf *b, const struct vocab_rows *r, int64_t vocab)
+{
+    if (r)
+        buf_addf(b, "rows        %lld ids instead of %lld, by %s\n", (long long)r->hf.map.is,
+                 (long long)vocab, r->hf.path);
+}
+
 static int import_plan(const struct hf_folder *f, const char *dst, const struct cli *v,
-                       struct err *e)
+                       const struct vocab_rows *rows, struct err *e)
 {
     struct buf b = {0};
     buf_addf(&b, "%s: %s, %zu tensors in %zu file%s, as %zu tensors of %s/iter_0000000\n", f->path,
@@ -123,6 +131,7 @@ static int import_plan(const struct hf_folder *f, const char *dst, const struct 
              f->shards == 1 ? "" : "s", f->map.globals, dst);
     add_features(&b, f);
     add_adapter(&b, f);
+    say_rows(&b, rows, f->model.spec.vocab);
     add_ignored(&b, f, v);
     add_needs(&b, dst, f->bytes);
     int code = cli_write_out(&b, e);
@@ -153,18 +162,20 @@ static int import_target(const char *dst, const struct cli *v, struct err *e)
 }
 
 static int import_run(const struct hf_folder *f, const char *dst, const struct cli *v,
-                      struct err *e)
+                      const struct vocab_rows *rows, struct err *e)
 {
     struct progress p;
-    struct tokenizer *t;
-    vocabulary_of_folder(f->path, &t);
-    const struct tok_info *info = t ? tok_info(t) : NULL;
+    struct tokenizer *t = NULL;
+    if (!rows)
+        vocabulary_of_folder(f->path, &t);
+    const struct tok_info *info = rows ? tok_info(rows->tokenizer) : t ? tok_info(t) : NULL;
     struct hf_import_options o = {
         .tokenizer_type = info ? info->type_name : NULL,
         .tokenizer_digest = info ? info->digest : NULL,
         .tokenizer_vocab = info ? info->vocab_size : 0,
         .eod = info ? info->eod : -1,
         .file_size = (uint64_t)v->file_size,
+        .rows = rows ? &rows->hf : NULL,
         .copy = copy_with(v, &p, "convert import", f->bytes),
     };
     double begun = clock_seconds();
@@ -172,6 +183,8 @@ static int import_run(const struct hf_folder *f, const char *dst, const struct c
     identity_begin(&identity, "import");
     identity_number(&identity, "file size", v->file_size);
     int code = identity_folder(&identity, f, e);
+    if (!code && rows)
+        code = vocab_rows_identity(rows, &identity, e);
     o.identity = buf_str(&identity);
     if (!code)
         code = hf_import(f, dst, &o, e);
@@ -183,35 +196,58 @@ static int import_run(const struct hf_folder *f, const char *dst, const struct c
     return code;
 }
 
+/* --rows, where it is given: *ret is `own`, else NULL. */
+static int open_rows(const struct cli *v, struct vocab_rows *own, const struct vocab_rows **ret,
+                     struct err *e)
+{
+    *ret = NULL;
+    if (!v->rows)
+        return 0;
+    if (v->adapter || v->like)
+        return err_set(e, ERR_USAGE, "--%s cannot be given beside --rows",
+                       v->adapter ? "adapter" : "like");
+    int code = vocab_rows_open(own, v->rows, e);
+    *ret = code ? NULL : own;
+    return code;
+}
+
+static int import_opened(const struct hf_folder *f, const char *dst, const struct cli *v,
+                         const struct vocab_rows *rows, struct err *e)
+{
+    struct buf b = {0};
+    if (v->dry_run)
+        return import_plan(f, dst, v, rows, e);
+    add_adapter(&b, f);
+    say_rows(&b, rows, f->model.spec.vocab);
+    add_ignored(&b, f, v);
+    add_features(&b, f);
+    int code = import_run(f, dst, v, rows, e);
+    if (!code)
+        code = cli_write_out(&b, e);
+    buf_finish(&b);
+    return code;
+}
+
 int cmd_import(const struct opts *o, const struct cli *v, struct err *e)
 {
     const struct hf_ignore ignore = {v->ignored_keys.item, v->ignored_keys.n, false};
     struct hf_folder *f = NULL;
+    struct vocab_rows own = {0};
+    const struct vocab_rows *rows = NULL;
     int code = two_names(o, "import", e);
     if (!code && !file_is_dir(o->file[0]))
         code = err_set(e, ERR_IO, "%s: there is no such folder", o->file[0]);
     if (!code)
         code = import_target(o->file[1], v, e);
     if (!code)
+        code = open_rows(v, &own, &rows, e);
+    if (!code)
         code = hf_folder_open(o->file[0], &ignore, &f, e);
     if (!code && v->adapter)
         code = hf_adapter_attach(f, v->adapter, &ignore, e);
-    if (code) {
-        hf_folder_close(f);
-        return code;
-    }
-    if (v->dry_run) {
-        code = import_plan(f, o->file[1], v, e);
-    } else {
-        struct buf b = {0};
-        add_adapter(&b, f);
-        add_ignored(&b, f, v);
-        add_features(&b, f);
-        code = import_run(f, o->file[1], v, e);
-        if (!code)
-            code = cli_write_out(&b, e);
-        buf_finish(&b);
-    }
+    if (!code)
+        code = import_opened(f, o->file[1], v, rows, e);
+    vocab_rows_finish(&own);
     hf_folder_close(f);
     return code;
 }
@@ -220,6 +256,7 @@ int cmd_import(const struct opts *o, const struct cli *v, struct err *e)
 
 struct exporting {
     const struct hf_export *plan;
+    const struct vocab_rows *rows;
     struct tokenizer *tokenizer; /* NULL: none */
     struct buf report;
 };
@@ -268,6 +305,8 @@ static int export_run(const struct hf_export *x, const char *dst, struct hf_expo
     identity_number(&identity, "shard size", v->shard_size);
     identity_number(&identity, "dtype", v->dtype);
     int code = identity_ckpt(&identity, x->ckpt, e);
+    if (!code && further->rows)
+        code = vocab_rows_identity(further->rows, &identity, e);
     if (!code && x->like)
         code = identity_folder(&identity, x->like, e);
     o->identity = buf_str(&identity);
@@ -351,18 +390,22 @@ static int gguf_target(const char *dst, const struct cli *v, struct err *e)
 
 /* ---- export: the verb ---------------------------------------------------------------------- */
 
-static int export_opened(struct ckpt *c, const char *dst, const struct cli *v, struct err *e)
+static int export_opened(struct ckpt *c, const char *dst, const struct cli *v,
+                         const struct vocab_rows *rows, struct err *e)
 {
     static const int dtypes[] = {-1, DTYPE_F32, DTYPE_F16, DTYPE_BF16};
     struct hf_export plan;
-    struct exporting x = {.plan = &plan};
-    int code = vocabulary_of_ckpt(c, &x.tokenizer, e);
+    struct exporting x = {.plan = &plan, .rows = rows};
+    int code = rows ? 0 : vocabulary_of_ckpt(c, &x.tokenizer, e);
     if (code)
         return code;
+    if (rows)
+        x.tokenizer = rows->tokenizer;
     struct hf_export_options o = {.like = v->like,
                                   .shard_size = (uint64_t)v->shard_size,
                                   .dtype = dtypes[v->dtype],
                                   .overwrite = v->overwrite,
+                                  .rows = rows ? &rows->hf : NULL,
                                   .ids = {-1, ckpt_meta(c)->eod, -1}};
     if (x.tokenizer)
         o.ids = vocabulary_ids(x.tokenizer);
@@ -374,7 +417,8 @@ static int export_opened(struct ckpt *c, const char *dst, const struct cli *v, s
         hf_export_finish(&plan);
     }
     buf_finish(&x.report);
-    tok_close(x.tokenizer);
+    if (!rows)
+        tok_close(x.tokenizer);
     return code;
 }
 
@@ -382,6 +426,8 @@ int cmd_export(const struct opts *o, const struct cli *v, struct err *e)
 {
     struct ckpt *c = NULL;
     struct hf_export_options rule = {.overwrite = v->overwrite};
+    struct vocab_rows own = {0};
+    const struct vocab_rows *rows = NULL;
     int code = two_names(o, "export", e);
     if (!code && v->like && (v->shard_size || v->dtype))
         code = err_set(e, ERR_USAGE, "--like keeps files and types: --%s cannot be given beside it",
@@ -394,7 +440,10 @@ int cmd_export(const struct opts *o, const struct cli *v, struct err *e)
     if (!code)
         code = named_ckpt_open(o->file[0], &c, e);
     if (!code)
-        code = export_opened(c, o->file[1], v, e);
+        code = open_rows(v, &own, &rows, e);
+    if (!code)
+        code = export_opened(c, o->file[1], v, rows, e);
+    vocab_rows_finish(&own);
     ckpt_close(c);
     return code;
 }

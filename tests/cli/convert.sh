@@ -133,6 +133,23 @@ expect 0 "$CONVERT" reshard --overwrite --ranks 2 run cut
 expect 0 "$CONVERT" reshard cut whole
 expect 0 diff -r run whole
 
+t "reshard --rows: a vocabulary that changes"
+printf '%s\n' '{"version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null,' \
+    '"decoder": null, "model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "c": 2}, "unk_token": "a"}}' >t.json
+printf 'weft-rows 1 100 3\n0 99\n1 -1 1 2\n2 -1\n' >t.json.rows
+expect 0 "$CONVERT" reshard --ranks 2 --rows t.json.rows run small
+expect 0 "$CONVERT" verify small
+expect 0 "$CONVERT" inspect --tensors small
+out_has "param      F32  embed.weight [3, 16]"
+out_has "exp_avg_sq F32  embed.weight [3, 16]"
+out_has "tokenizer   HuggingFaceTokenizer, 3 ids"
+expect 2 "$CONVERT" reshard --rows t.json run none
+err_has "not a name that ends in .rows"
+echo 'weft-rows 1 101 1' >t.json.rows
+expect 3 "$CONVERT" reshard --rows t.json.rows run none
+err_has "t.json.rows"
+check [ ! -e none/iter_0000010 ]
+
 t "reshard reads what it copies: a damaged source gives nothing"
 flip cut/iter_0000010/exp_avg-00001.safetensors 7000
 expect 7 "$CONVERT" reshard cut none

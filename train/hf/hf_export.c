@@ -48,14 +48,30 @@ static int find_model(struct hf_export *x, struct buf *text, struct err *e)
     return code;
 }
 
+static int write_mapped_config(struct hf_export *x, const struct hf_rows *rows,
+                               const struct buf *text, struct err *e)
+{
+    struct buf edited = {0};
+    bool drop;
+    buf_add(&edited, text->data, text->len);
+    int code = hf_rows_edit(rows, "config.json", &edited, &drop, e);
+    if (!code)
+        code = hf_config_again(ckpt_path(x->ckpt), edited.data, edited.len, &x->model, x->dtype,
+                               &x->config, e);
+    buf_finish(&edited);
+    return code;
+}
+
 static int write_config(struct hf_export *x, const struct hf_export_options *o,
                         const struct buf *text, struct err *e)
 {
     if (x->like)
         buf_add(&x->config, x->like->config.data, x->like->config.len);
-    else if (text->len)
+    else if (text->len && !o->rows)
         return hf_config_again(ckpt_path(x->ckpt), text->data, text->len, &x->model, x->dtype,
                                &x->config, e);
+    else if (text->len)
+        return write_mapped_config(x, o->rows, text, e);
     else
         hf_config_new(&x->model, x->dtype, o->ids, &x->config);
     return 0;
@@ -63,30 +79,45 @@ static int write_config(struct hf_export *x, const struct hf_export_options *o,
 
 /* ---- sources ------------------------------------------------------------------------------- */
 
-static int find_sources(struct hf_export *x, struct err *e)
+/* A tensor of the checkpoint, which has the shape that the model needs. */
+static int find_source(struct hf_export *x, size_t i, int64_t rows, struct err *e)
+{
+    const struct hf_global *g = &x->map.global[i];
+    const struct ckpt_tensor *t = ckpt_find(x->ckpt, CKPT_PARAM, g->name);
+    if (!t)
+        return err_set(e, ERR_INTEGRITY, "%s: tensor '%s' is missing, which its model needs",
+                       ckpt_path(x->ckpt), g->name);
+    if (t->rank != g->rank || t->size[0] != rows || t->size[1] != g->size[1])
+        return err_set(e, ERR_INTEGRITY,
+                       "%s: tensor '%s' is [%lld, %lld], its model needs [%lld, %lld]",
+                       ckpt_path(x->ckpt), g->name, (long long)t->size[0], (long long)t->size[1],
+                       (long long)rows, (long long)g->size[1]);
+    copy_from_ckpt(x->ckpt, t, &x->plain[i]);
+    return 0;
+}
+
+/* `was`: ids of the checkpoint's model, before its rows are mapped. */
+static int find_sources(struct hf_export *x, const struct hf_rows *rows, int64_t was, struct err *e)
 {
     const struct hf_map *m = &x->map;
     size_t params = 0;
+    int code = 0;
     x->source = mem_new(m->globals + 1, sizeof(*x->source));
-    for (size_t i = 0; i < m->globals; i++) {
-        const struct hf_global *g = &m->global[i];
-        const struct ckpt_tensor *t = ckpt_find(x->ckpt, CKPT_PARAM, g->name);
-        if (!t)
-            return err_set(e, ERR_INTEGRITY, "%s: tensor '%s' is missing, which its model needs",
-                           ckpt_path(x->ckpt), g->name);
-        if (t->rank != g->rank || t->size[0] != g->size[0] || t->size[1] != g->size[1])
-            return err_set(e, ERR_INTEGRITY,
-                           "%s: tensor '%s' is [%lld, %lld], its model needs [%lld, %lld]",
-                           ckpt_path(x->ckpt), g->name, (long long)t->size[0],
-                           (long long)t->size[1], (long long)g->size[0], (long long)g->size[1]);
-        copy_from_ckpt(x->ckpt, t, &x->source[i]);
+    x->plain = mem_new(m->globals + 1, sizeof(*x->plain));
+    for (size_t i = 0; !code && i < m->globals; i++) {
+        bool through = rows && hf_rows_has(m->global[i].name);
+        code = find_source(x, i, through ? was : m->global[i].size[0], e);
+        x->source[i] = x->plain[i];
+        if (!code && through)
+            code = copy_from_rows(&rows->map, rows->path, &x->plain[i], &x->mapped[x->nmapped++],
+                                  &x->source[i], e);
     }
     for (size_t i = 0; i < ckpt_tensors(x->ckpt); i++)
         params += !strcmp(ckpt_tensor_at(x->ckpt, i)->group, CKPT_PARAM);
-    if (params != m->globals)
+    if (!code && params != m->globals)
         return err_set(e, ERR_INTEGRITY, "%s: it has %zu tensors, its model has %zu",
                        ckpt_path(x->ckpt), params, m->globals);
-    return 0;
+    return code;
 }
 
 /* ---- files --------------------------------------------------------------------------------- */
@@ -276,8 +307,11 @@ int hf_export_plan(struct hf_export *ret, struct ckpt *c, const struct hf_export
         enum hf_experts experts = HF_EXPERTS_SINGLE;
         for (size_t i = 0; x->like && i < x->like->map.tensors; i++)
             hf_name_experts(x->like->map.tensor[i].name, &experts);
+        int64_t was = x->model.spec.vocab;
+        if (o->rows)
+            hf_rows_spec(o->rows, &x->model.spec);
         hf_map_build(&x->map, &x->model, experts);
-        code = find_sources(x, e);
+        code = find_sources(x, o->rows, was, e);
     }
     if (!code && x->like)
         code = files_like(x, e);
@@ -313,6 +347,9 @@ void hf_export_finish(struct hf_export *x)
     }
     free(x->file);
     free(x->source);
+    free(x->plain);
+    for (size_t i = 0; i < x->nmapped; i++)
+        free(x->mapped[i].mean);
     free(x->passed);
     hf_map_finish(&x->map);
     hf_folder_close(x->like);

@@ -11,6 +11,7 @@
 #include "train/ckpt/ckpt.h"
 #include "train/copy/copy.h"
 #include "train/hf/hf_folder.h"
+#include "train/hf/hf_rows.h"
 #include "train/hf/hf_write.h"
 
 #define HF_SHARD_SIZE UINT64_C(5000000000) /* the default of transformers: 5 GB */
@@ -22,6 +23,7 @@ struct hf_export_options {
     bool overwrite;       /* a folder of that name is replaced */
     const char *identity; /* tells this conversion from others (copy_journal.h) */
     struct hf_ids ids;    /* for a configuration that is made anew */
+    const struct hf_rows *rows; /* the vocabulary changes on the way; NULL: it stays */
     struct copy_options copy;
     /* Writes what else belongs into the folder, before it appears; may be NULL. */
     int (*further)(void *arg, const char *folder, struct err *e);
@@ -53,6 +55,9 @@ struct hf_export {
     size_t files;
     uint64_t bytes;
     struct copy_source *source; /* of map.global */
+    struct copy_source *plain;  /* the same before rows are mapped */
+    struct copy_mapped mapped[2];
+    size_t nmapped;
     struct copy_source *passed; /* of like->passed */
     enum dtype dtype;           /* of the embedding: for config.json */
     struct arena arena;

@@ -79,18 +79,30 @@ static int write_text(const char *folder, const char *name, const struct buf *te
     return code;
 }
 
-static int copy_file(const char *from, const char *folder, const char *name, struct err *e)
+/* `source` as `name`, changed by `rows` unless that is NULL. */
+static int copy_file_as(const char *source, const char *folder, const char *name,
+                        const struct hf_rows *rows, struct err *e)
 {
     enum { SMALL_MAX = 1 << 30 };
-    char *source = path_join(from, name);
     struct buf text = {0};
+    bool drop = false;
     int code = 0;
     if (file_is_plain(source)) {
         code = file_read(source, SMALL_MAX, &text, e);
-        if (!code)
+        if (!code && rows)
+            code = hf_rows_edit(rows, name, &text, &drop, e);
+        if (!code && !drop)
             code = write_text(folder, name, &text, e);
     }
     buf_finish(&text);
+    return code;
+}
+
+static int copy_file(const char *from, const char *folder, const char *name,
+                     const struct hf_rows *rows, struct err *e)
+{
+    char *source = path_join(from, name);
+    int code = copy_file_as(source, folder, name, rows, e);
     free(source);
     return code;
 }
@@ -103,7 +115,7 @@ static int write_index(const struct hf_export *x, const char *folder, struct err
     if (!x->index)
         return 0;
     if (x->like)
-        return copy_file(x->like->path, folder, "model.safetensors.index.json", e);
+        return copy_file(x->like->path, folder, "model.safetensors.index.json", NULL, e);
     for (size_t i = 0; i < x->files; i++)
         for (size_t k = 0; k < x->file[i].n; k++) {
             place = mem_grow(place, n + 1, sizeof(*place));
@@ -116,6 +128,11 @@ static int write_index(const struct hf_export *x, const char *folder, struct err
     return code;
 }
 
+static int copy_tokenizer(void *arg, const char *path, const char *name, struct err *e)
+{
+    return copy_file_as(path, arg, name, NULL, e);
+}
+
 /* Of the folder that it is to be like, else of the checkpoint. */
 static int write_further(const struct hf_export *x, const char *folder,
                          const struct hf_export_options *o, struct err *e)
@@ -123,7 +140,9 @@ static int write_further(const struct hf_export *x, const char *folder,
     const char *from = x->like ? x->like->path : ckpt_path(x->ckpt);
     int code = 0;
     for (int i = 0; !code && hf_further_files[i]; i++)
-        code = copy_file(from, folder, hf_further_files[i], e);
+        code = copy_file(from, folder, hf_further_files[i], o->rows, e);
+    if (!code && o->rows)
+        code = hf_rows_tokenizer(o->rows, copy_tokenizer, (void *)(uintptr_t)folder, e);
     if (!code && !x->like && o->further)
         code = o->further(o->arg, folder, e);
     if (!code && !x->like)

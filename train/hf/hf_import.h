@@ -8,13 +8,15 @@
  */
 
 #include "train/hf/hf_folder.h"
+#include "train/hf/hf_rows.h"
 
 struct hf_import_options {
     /* of the tokenizer, as in struct ckpt_meta */
     const char *tokenizer_type, *tokenizer_digest;
     int64_t tokenizer_vocab, eod;
-    uint64_t file_size;   /* bytes of data in a file; 0: CKPT_FILE_SIZE */
-    const char *identity; /* tells this conversion from others (copy_journal.h) */
+    uint64_t file_size;         /* bytes of data in a file; 0: CKPT_FILE_SIZE */
+    const char *identity;       /* tells this conversion from others (copy_journal.h) */
+    const struct hf_rows *rows; /* the vocabulary changes on the way; NULL: it stays */
     struct copy_options copy;
 };
 

@@ -200,8 +200,21 @@ static const char *skip_string(const char *p, const char *end)
     return p + 1;
 }
 
-/* Where the value of a key of the outermost object lies in a text that is known to be JSON. */
-static bool find_value(const char *text, size_t n, const char *key, size_t *ret_at, size_t *ret_n)
+/* The end of a value that begins at p. */
+static const char *skip_value(const char *p, const char *end)
+{
+    int depth = 0;
+    do {
+        if (*p == '"')
+            p = skip_string(p, end) - 1;
+        depth += *p == '{' || *p == '[';
+        depth -= *p == '}' || *p == ']';
+        p++;
+    } while (p < end && (depth || !strchr(",}] \t\r\n", *p)));
+    return p;
+}
+
+bool hf_text_find(const char *text, size_t n, const char *key, size_t *ret_at, size_t *ret_n)
 {
     const char *end = text + n;
     int depth = 0;
@@ -227,24 +240,32 @@ static bool find_value(const char *text, size_t n, const char *key, size_t *ret_
         for (p++; p < end && strchr(" \t\r\n", *p);)
             p++;
         *ret_at = (size_t)(p - text);
-        *ret_n = *p == '"' ? (size_t)(skip_string(p, end) - p) : strcspn(p, ",}] \t\r\n");
+        *ret_n = (size_t)(skip_value(p, end) - p);
         return true;
     }
     return false;
 }
 
-/* The key, if it is there as a text or null, gets the value. */
-static void set_text(struct buf *b, const char *key, const char *value)
+void hf_text_set(struct buf *b, const char *key, const struct buf *value)
 {
     size_t at, n;
     struct buf again = {0};
-    if (!find_value(b->data, b->len, key, &at, &n))
+    if (!hf_text_find(b->data, b->len, key, &at, &n))
         return;
     buf_add(&again, b->data, at);
-    jsonw_string(&again, value, strlen(value));
+    buf_add(&again, value->data, value->len);
     buf_add(&again, b->data + at + n, b->len - at - n);
     buf_finish(b);
     *b = again;
+}
+
+/* The key, if it is there, gets the text. */
+static void set_text(struct buf *b, const char *key, const char *value)
+{
+    struct buf v = {0};
+    jsonw_string(&v, value, strlen(value));
+    hf_text_set(b, key, &v);
+    buf_finish(&v);
 }
 
 int hf_config_again(const char *name, const char *text, size_t n, const struct hf_model *m,

@@ -34,4 +34,9 @@ void hf_config_new(const struct hf_model *m, enum dtype d, struct hf_ids ids, st
 
 void hf_generation_new(struct hf_ids ids, struct buf *out);
 
+/* Where the value of a key of the outermost object lies in a text that is known to be JSON. */
+bool hf_text_find(const char *text, size_t n, const char *key, size_t *ret_at, size_t *ret_n);
+/* The key, if it is there, gets the value, which is JSON itself. */
+void hf_text_set(struct buf *b, const char *key, const struct buf *value);
+
 #endif
