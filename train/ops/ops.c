@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "train/ops/check.h"
+
 static const char *const names[OP_COUNT] = {
     [OP_EMBED] = "embed",
     [OP_EMBED_BWD] = "embed_bwd",
@@ -23,6 +25,15 @@ static const char *const names[OP_COUNT] = {
     [OP_CLIP] = "clip",
     [OP_FILL] = "fill",
     [OP_COPY] = "copy",
+    [OP_ROUTE] = "route",
+    [OP_ROUTE_BWD] = "route_bwd",
+    [OP_ROUTE_LOSS] = "route_loss",
+    [OP_PERMUTE] = "permute",
+    [OP_PERMUTE_BWD] = "permute_bwd",
+    [OP_UNPERMUTE] = "unpermute",
+    [OP_UNPERMUTE_BWD] = "unpermute_bwd",
+    [OP_GROUPED] = "grouped",
+    [OP_GROUPED_BWD] = "grouped_bwd",
 };
 
 const char *op_name(enum op op)
@@ -65,11 +76,6 @@ void ops_run(struct ops *o, enum op op, const void *args)
 
 /* ---- checks: what a call's tensors must be; a mistake ends in BUG ---------------------------- */
 
-struct check {
-    enum op op;
-    const struct ops *o;
-};
-
 void ops_set_types(struct ops *o, enum dtype real)
 {
     o->real = real;
@@ -84,8 +90,8 @@ static void shape_text(char *ret, size_t n, enum dtype d, int rank, const int64_
     snprintf(ret + at, n - (size_t)at, "]");
 }
 
-static void ops_need(struct check c, const char *what, struct tensor t, enum dtype d, int rank,
-                     const int64_t *size)
+void ops_need(struct check c, const char *what, struct tensor t, enum dtype d, int rank,
+              const int64_t *size)
 {
     bool same = rank >= 1 && t.dtype == d && t.rank == rank;
     int64_t inner = 1;
@@ -100,6 +106,17 @@ static void ops_need(struct check c, const char *what, struct tensor t, enum dty
     shape_text(want, sizeof(want), d, rank, size);
     BUG("%s: %s is %s at %p with stride %lld, expected %s", op_name(c.op), what, have, t.data,
         (long long)t.stride, want);
+}
+
+void ops_need_1d(struct check c, const char *what, struct tensor t, enum dtype d, int64_t n)
+{
+    ops_need(c, what, t, d, 1, &n);
+}
+
+void ops_need_2d(struct check c, const char *what, struct tensor t, enum dtype d, int64_t rows,
+                 int64_t cols)
+{
+    ops_need(c, what, t, d, 2, (const int64_t[]){rows, cols});
 }
 
 static void need_1d(struct check c, const char *what, struct tensor t, int64_t n)
@@ -161,8 +178,6 @@ static void need_contiguous(struct check c, const char *what, struct tensor t)
 {
     BUG_ON(!tensor_contiguous(t), "%s: %s has gaps", op_name(c.op), what);
 }
-
-#define CHECK_OF(id) ((struct check){id, o})
 
 /* Forms of an op that only the host's tables have. */
 static void need_host(const struct ops *o, enum op op, const char *form)

@@ -276,6 +276,15 @@ enum op {
     OP_CLIP,
     OP_FILL,
     OP_COPY,
+    OP_ROUTE, /* experts.h */
+    OP_ROUTE_BWD,
+    OP_ROUTE_LOSS,
+    OP_PERMUTE,
+    OP_PERMUTE_BWD,
+    OP_UNPERMUTE,
+    OP_UNPERMUTE_BWD,
+    OP_GROUPED,
+    OP_GROUPED_BWD,
     OP_COUNT
 };
 

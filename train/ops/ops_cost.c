@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/experts.h"
 #include "train/ops/ops.h"
 
 static double ops_cost_count(struct tensor t)
@@ -193,6 +194,8 @@ struct op_cost op_cost(enum op op, const void *args)
     }
     case OP_COUNT:
         break;
+    default:
+        return experts_cost(op, args);
     }
     BUG("op %d", (int)op);
 }

@@ -6,7 +6,7 @@
  * The planner: wrappers round the device, ops and comm tables that count what passes. Wrapped with
  * `execute` false nothing is done, so the very code of a step can run over unbound slabs; then the
  * peaks of the slabs are the memory that the step needs, and the counts are its work; ops that
- * prepare themselves for a shape do so now. With
+ * prepare themselves for a shape do so now, and one that the table lacks is an error. With
  * `execute` true the calls go on to the tables below, and the counts can be held against the plan.
  */
 

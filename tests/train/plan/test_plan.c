@@ -80,5 +80,28 @@ static void planned_work_of_124m(void)
     rank_close(&rank);
 }
 
+/* A table that lacks what a gated MLP needs. */
+static int open_without_glu(struct ops *o, struct dev *d, struct slab *workspace,
+                            const struct ops_config *c, struct err *e)
+{
+    int code = ops_cpu_open(o, d, workspace, c, e);
+    o->entry[OP_GLU] = (struct op_entry){0};
+    return code;
+}
+
+static void a_missing_operation_is_named(void)
+{
+    for (int i = 0; i < 2; i++) {
+        struct err e = {0};
+        struct rank_config c = tiny_config(i ? tiny_llama() : tiny_gpt(), DTYPE_F32);
+        struct rank_backends lacking = *c.backends;
+        lacking.init_ops = open_without_glu;
+        c.backends = &lacking;
+        T_EQ(rank_open(&rank, &c, &e), i ? ERR_USAGE : 0);
+        T_CHECK(!i || strstr(e.msg, "it has no operation 'glu'"));
+        rank_close(&rank);
+    }
+}
+
 T_MAIN(T_CASE(gpt_step_is_as_planned), T_CASE(llama_step_is_as_planned),
-       T_CASE(planned_work_of_124m))
+       T_CASE(planned_work_of_124m), T_CASE(a_missing_operation_is_named))

@@ -71,6 +71,16 @@ void FAST(glu_bwd)(struct ops *o, const void *args, void *scratch);
 void FAST(rope)(struct ops *o, const void *args, void *scratch);
 void FAST(matmul)(struct ops *o, const void *args, void *scratch);
 size_t FAST(matmul_scratch)(const struct dev_desc *d, const void *args);
+/* Scratch of a matmul of at most these sizes. */
+size_t FAST(matmul_most)(int64_t m, int64_t n, int64_t k);
+void FAST(grouped)(struct ops *o, const void *args, void *scratch);
+size_t FAST(grouped_scratch)(const struct dev_desc *d, const void *args);
+void FAST(grouped_bwd)(struct ops *o, const void *args, void *scratch);
+size_t FAST(grouped_bwd_scratch)(const struct dev_desc *d, const void *args);
+void FAST(permute)(struct ops *o, const void *args, void *scratch);
+void FAST(permute_bwd)(struct ops *o, const void *args, void *scratch);
+void FAST(unpermute)(struct ops *o, const void *args, void *scratch);
+void FAST(unpermute_bwd)(struct ops *o, const void *args, void *scratch);
 
 void FAST(attention)(struct ops *o, const void *args, void *scratch);
 size_t FAST(attention_scratch)(const struct dev_desc *d, const void *args);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ops/cpu/fast.h"
 
+#include <string.h>
+
 #include "base/core/fault.h"
 #include "train/ops/cpu/vec_epilogue.h"
 #include "train/ops/cpu/vec_gemm.h"
+#include "train/ops/experts.h"
 
 /*
  * y = op(a) op(b) by blocks: some rows of op(a) and some columns of op(b), over a part of k, are
@@ -84,6 +87,15 @@ size_t FAST(matmul_scratch)(const struct dev_desc *d, const void *args)
     struct cut c = cut_of(args);
     (void)d;
     return few_rows(args) ? 0 : (size_t)((c.rows + c.cols) * c.depth) * sizeof(float);
+}
+
+/* rows and cols fall in steps where depth grows, so bounds: what a block takes at most. */
+size_t FAST(matmul_most)(int64_t m, int64_t n, int64_t k)
+{
+    int64_t depth = matmul_smaller(at_least_one(k), (int64_t)SLICE * DEPTH);
+    int64_t left = matmul_smaller(A_BLOCK, panels(m, TILE_M) * TILE_M * depth);
+    int64_t right = matmul_smaller(B_BLOCK, panels(n, TILE_N) * TILE_N * depth);
+    return (size_t)(left + right) * sizeof(float);
 }
 
 /* ---- packing --------------------------------------------------------------------------------- */
@@ -288,4 +300,178 @@ void FAST(matmul)(struct ops *o, const void *args, void *scratch)
     }
     j.right = j.left + j.cut.rows * j.cut.depth;
     run_blocks(o, &j);
+}
+
+/*
+ * A mixture of experts: products of groups of rows are those of matmul, one after the other; rows
+ * of tokens and slots are shared out to threads. The router itself stays plain C: it is n * E
+ * numbers beside products of n * C * F.
+ */
+
+static const int32_t *pairs(struct tensor slot, int64_t i)
+{
+    return (const int32_t *)slot.data + i * slot.stride;
+}
+
+/* ---- groups of rows ----------------------------------------------------------------------------
+ */
+
+/* Matrix g of w. */
+static struct tensor matrix(struct tensor w, int64_t g)
+{
+    return tensor_2d((float *)w.data + g % w.size[0] * w.stride, DTYPE_F32, w.size[1], w.size[2]);
+}
+
+size_t FAST(grouped_scratch)(const struct dev_desc *d, const void *args)
+{
+    const struct grouped_args *a = args;
+    (void)d;
+    return FAST(matmul_most)(a->y.size[0], a->y.size[1], a->x.size[1]);
+}
+
+void FAST(grouped)(struct ops *o, const void *args, void *scratch)
+{
+    const struct grouped_args *a = args;
+    for (int64_t g = 0; g + 1 < a->start.size[0]; g++) {
+        int64_t begin = ints(a->start)[g], rows = ints(a->start)[g + 1] - begin;
+        struct matmul_args m = {.y = tensor_rows(a->y, begin, rows),
+                                .a = tensor_rows(a->x, begin, rows),
+                                .b = matrix(a->w, g),
+                                .tb = !a->backward};
+        if (rows)
+            FAST(matmul)(o, &m, scratch);
+    }
+}
+
+size_t FAST(grouped_bwd_scratch)(const struct dev_desc *d, const void *args)
+{
+    const struct grouped_bwd_args *a = args;
+    (void)d;
+    return FAST(matmul_most)(a->dw.size[1], a->dw.size[2], a->x.size[0]);
+}
+
+void FAST(grouped_bwd)(struct ops *o, const void *args, void *scratch)
+{
+    const struct grouped_bwd_args *a = args;
+    for (int64_t g = 0; g + 1 < a->start.size[0]; g++) {
+        int64_t begin = ints(a->start)[g], rows = ints(a->start)[g + 1] - begin;
+        struct matmul_args m = {.y = matrix(a->dw, g),
+                                .a = tensor_rows(a->dy, begin, rows),
+                                .b = tensor_rows(a->x, begin, rows),
+                                .ta = true,
+                                .accumulate = true};
+        if (rows)
+            FAST(matmul)(o, &m, scratch);
+    }
+}
+
+/* ---- tokens and slots
+ * ------------------------------------------------------------------------------------ */
+
+static int row_tasks(struct tensor tokens, struct tensor slot)
+{
+    return grain_tasks(tokens.size[0], tokens.size[1] * (1 + slot.size[1]));
+}
+
+static struct range row_range(struct tensor tokens, struct tensor slot, int task)
+{
+    return grain_range(tokens.size[0], tokens.size[1] * (1 + slot.size[1]), task);
+}
+
+static void permute_task(void *arg, int task, int thread)
+{
+    const struct permute_args *a = arg;
+    struct range r = row_range(a->x, a->slot, task);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++)
+        for (int64_t j = 0; j < a->slot.size[1]; j++)
+            memcpy(row(a->to, pairs(a->slot, i)[j]), row(a->x, i),
+                   (size_t)a->x.size[1] * sizeof(float));
+}
+
+void FAST(permute)(struct ops *o, const void *args, void *scratch)
+{
+    const struct permute_args *a = args;
+    (void)scratch;
+    pool_run(o->dev->pool, row_tasks(a->x, a->slot), permute_task, (void *)args);
+}
+
+/* y = sum of weight[j] from[slot[j]]; weight NULL: ones. */
+static void sum_slots(float *y, struct tensor from, const int32_t *slot, const float *weight,
+                      int64_t k)
+{
+    int64_t width = from.size[1];
+    for (int64_t c = 0; c < width; c += VL) {
+        int64_t n = width - c < VL ? width - c : VL;
+        vf sum = v_zero();
+        for (int64_t j = 0; j < k; j++)
+            sum = v_fma(v_set1(weight ? weight[j] : 1), v_load_n(row(from, slot[j]) + c, n), sum);
+        v_store_n(y + c, n, sum);
+    }
+}
+
+static void permute_bwd_task(void *arg, int task, int thread)
+{
+    const struct permute_bwd_args *a = arg;
+    struct range r = row_range(a->dx, a->slot, task);
+    int64_t k = a->slot.size[1] - (FAULT("fast_permute_bwd") ? 1 : 0);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++)
+        sum_slots(row(a->dx, i), a->dto, pairs(a->slot, i), NULL, k);
+}
+
+void FAST(permute_bwd)(struct ops *o, const void *args, void *scratch)
+{
+    const struct permute_bwd_args *a = args;
+    (void)scratch;
+    pool_run(o->dev->pool, row_tasks(a->dx, a->slot), permute_bwd_task, (void *)args);
+}
+
+static void unpermute_task(void *arg, int task, int thread)
+{
+    const struct unpermute_args *a = arg;
+    struct range r = row_range(a->y, a->slot, task);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++)
+        sum_slots(row(a->y, i), a->from, pairs(a->slot, i), row(a->weight, i), a->slot.size[1]);
+}
+
+void FAST(unpermute)(struct ops *o, const void *args, void *scratch)
+{
+    const struct unpermute_args *a = args;
+    (void)scratch;
+    pool_run(o->dev->pool, row_tasks(a->y, a->slot), unpermute_task, (void *)args);
+}
+
+/* dfrom = w dy; the product of dy and from. */
+static float spread_slot(float *dfrom, const float *dy, const float *from, float w, int64_t width)
+{
+    vf sum = v_zero();
+    for (int64_t c = 0; c < width; c += VL) {
+        int64_t n = width - c < VL ? width - c : VL;
+        vf d = v_load_n(dy + c, n);
+        sum = v_fma(d, v_load_n(from + c, n), sum);
+        v_store_n(dfrom + c, n, v_set1(w) * d);
+    }
+    return v_sum(sum);
+}
+
+static void unpermute_bwd_task(void *arg, int task, int thread)
+{
+    const struct unpermute_bwd_args *a = arg;
+    struct range r = row_range(a->dy, a->slot, task);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++)
+        for (int64_t j = 0; j < a->slot.size[1]; j++) {
+            int64_t at = pairs(a->slot, i)[j];
+            row(a->dweight, i)[j] = spread_slot(row(a->dfrom, at), row(a->dy, i), row(a->from, at),
+                                                row(a->weight, i)[j], a->dy.size[1]);
+        }
+}
+
+void FAST(unpermute_bwd)(struct ops *o, const void *args, void *scratch)
+{
+    const struct unpermute_bwd_args *a = args;
+    (void)scratch;
+    pool_run(o->dev->pool, row_tasks(a->dy, a->slot), unpermute_bwd_task, (void *)args);
 }

@@ -30,5 +30,12 @@ void FAST(fill_table)(struct ops *o)
     o->entry[OP_SGD] = (struct op_entry){FAST(sgd), NULL, BACKEND};
     o->entry[OP_SUMSQ] = (struct op_entry){FAST(sumsq), FAST(sumsq_scratch), BACKEND};
     o->entry[OP_FILL] = (struct op_entry){FAST(fill), NULL, BACKEND};
+    o->entry[OP_GROUPED] = (struct op_entry){FAST(grouped), FAST(grouped_scratch), BACKEND};
+    o->entry[OP_GROUPED_BWD] =
+        (struct op_entry){FAST(grouped_bwd), FAST(grouped_bwd_scratch), BACKEND};
+    o->entry[OP_PERMUTE] = (struct op_entry){FAST(permute), NULL, BACKEND};
+    o->entry[OP_PERMUTE_BWD] = (struct op_entry){FAST(permute_bwd), NULL, BACKEND};
+    o->entry[OP_UNPERMUTE] = (struct op_entry){FAST(unpermute), NULL, BACKEND};
+    o->entry[OP_UNPERMUTE_BWD] = (struct op_entry){FAST(unpermute_bwd), NULL, BACKEND};
     o->entry[OP_COPY] = (struct op_entry){FAST(copy), NULL, BACKEND};
 }

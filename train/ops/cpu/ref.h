@@ -58,5 +58,14 @@ void REF(sumsq)(struct ops *o, const void *args, void *scratch);
 void REF(clip)(struct ops *o, const void *args, void *scratch);
 void REF(fill)(struct ops *o, const void *args, void *scratch);
 void REF(copy)(struct ops *o, const void *args, void *scratch);
+void REF(route)(struct ops *o, const void *args, void *scratch);
+void REF(route_bwd)(struct ops *o, const void *args, void *scratch);
+void REF(route_loss)(struct ops *o, const void *args, void *scratch);
+void REF(permute)(struct ops *o, const void *args, void *scratch);
+void REF(permute_bwd)(struct ops *o, const void *args, void *scratch);
+void REF(unpermute)(struct ops *o, const void *args, void *scratch);
+void REF(unpermute_bwd)(struct ops *o, const void *args, void *scratch);
+void REF(grouped)(struct ops *o, const void *args, void *scratch);
+void REF(grouped_bwd)(struct ops *o, const void *args, void *scratch);
 
 #endif

@@ -24,6 +24,15 @@ void REF(fill_table)(struct ops *o)
         [OP_CLIP] = {REF(clip), NULL, "ref"},
         [OP_FILL] = {REF(fill), NULL, "ref"},
         [OP_COPY] = {REF(copy), NULL, "ref"},
+        [OP_ROUTE] = {REF(route), NULL, "ref"},
+        [OP_ROUTE_BWD] = {REF(route_bwd), NULL, "ref"},
+        [OP_ROUTE_LOSS] = {REF(route_loss), NULL, "ref"},
+        [OP_PERMUTE] = {REF(permute), NULL, "ref"},
+        [OP_PERMUTE_BWD] = {REF(permute_bwd), NULL, "ref"},
+        [OP_UNPERMUTE] = {REF(unpermute), NULL, "ref"},
+        [OP_UNPERMUTE_BWD] = {REF(unpermute_bwd), NULL, "ref"},
+        [OP_GROUPED] = {REF(grouped), NULL, "ref"},
+        [OP_GROUPED_BWD] = {REF(grouped_bwd), NULL, "ref"},
     };
     for (int i = 0; i < OP_COUNT; i++)
         o->entry[i] = entries[i];

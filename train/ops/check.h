@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_OPS_CHECK_H
+#define TRAIN_OPS_CHECK_H
+
+/* What a call's tensors must be, for the files of this module; a mistake ends in BUG. */
+
+#include "train/ops/ops.h"
+
+struct check {
+    enum op op;
+    const struct ops *o;
+};
+
+#define CHECK_OF(id) ((struct check){id, o})
+
+/* Type and shape, enough stride, memory behind it. */
+void ops_need(struct check c, const char *what, struct tensor t, enum dtype d, int rank,
+              const int64_t *size);
+
+/* A vector of n, a matrix of rows x cols. */
+void ops_need_1d(struct check c, const char *what, struct tensor t, enum dtype d, int64_t n);
+void ops_need_2d(struct check c, const char *what, struct tensor t, enum dtype d, int64_t rows,
+                 int64_t cols);
+
+#endif
