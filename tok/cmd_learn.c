@@ -158,6 +158,10 @@ static int learn_and_write(const struct cli *c, struct learn_out *out, struct le
     out->vocab = &v;
     if (!code)
         code = learn_write(out, (enum learn_files)c->files, c->model_prefix, &path, e);
+    if (!code && out->family && v.lost)
+        log_warn("--limit_alphabet %" PRIu64 " leaves %zu of the bytes that occur without a token: "
+                 "a text loses them",
+                 o.limit_alphabet, v.lost);
     if (!code && v.n < o.vocab_size)
         log_warn("the input yields only %zu symbols, fewer than --vocab_size %" PRIu64, v.n,
                  o.vocab_size);

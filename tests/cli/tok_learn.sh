@@ -121,3 +121,13 @@ err_has "--input_format tsv"
 expect 2 "$TOK" train --overwrite --type wordpiece --special_tokens '[PAD]' --model_prefix x digits.txt
 err_has "--special_tokens lacks [UNK]"
 no_file x-tokenizer.json
+
+t "bytes that --limit_alphabet leaves out are counted; the most frequent ones are kept"
+yes 'int the an on' | head -n 50 >few.txt
+echo 'zqj' >>few.txt
+expect 0 "$TOK" train --overwrite --type bpe few.txt --limit_alphabet 9 --model_prefix few/ --vocab_size 20
+err_has "--limit_alphabet 9 leaves 3 of the bytes that occur without a token"
+echo 'int the' >one.txt
+expect 0 "$TOK" encode --tokenizer few/tokenizer.json --output one.ids one.txt
+expect 0 "$TOK" decode --tokenizer few/tokenizer.json one.ids
+out_is "int the"

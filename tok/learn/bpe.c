@@ -12,6 +12,7 @@ enum { CHARS = 0x110000, CONTINUES = 1, ENDS = 2, VARIANTS = 4, MANY = 256 };
 
 struct alphabet {
     uint64_t count[CHARS];
+    bool initial[CHARS];          /* gets a symbol even if it does not occur */
     uint32_t id[VARIANTS][CHARS]; /* plus 1; 0: none */
     bool seen[VARIANTS][CHARS];
     uint32_t letter[256];
@@ -47,11 +48,11 @@ static void count_chars(struct trainer *t, const struct learn_words *w)
             t->a->count[next_char(t, &p, end)] += w->count[i];
     }
     for (int b = 0; t->o->whole_alphabet && b < 256; b++)
-        t->a->count[t->a->letter[b]] = UINT64_MAX;
+        t->a->initial[t->a->letter[b]] = true;
     const char *p = t->o->initial, *end = p ? p + strlen(p) : NULL;
     while (p < end) {
         size_t k = utf8_char(p, end);
-        t->a->count[utf8_code(p, k)] = UINT64_MAX;
+        t->a->initial[utf8_code(p, k)] = true;
         p += k;
     }
 }
@@ -59,32 +60,45 @@ static void count_chars(struct trainer *t, const struct learn_words *w)
 struct letter {
     uint64_t count;
     uint32_t c;
+    bool initial;
 };
 
 static int rare_first(const void *a, const void *b)
 {
     const struct letter *x = a, *y = b;
+    if (x->initial != y->initial)
+        return x->initial ? 1 : -1;
     if (x->count != y->count)
         return x->count < y->count ? -1 : 1;
     return (x->c < y->c) - (x->c > y->c);
 }
 
-static void limit(struct alphabet *a, uint64_t most)
+static bool bpe_is_letter(const struct alphabet *a, uint32_t c)
 {
-    size_t n = 0;
+    return a->count[c] || a->initial[c];
+}
+
+/* Returns how many characters that occur get no symbol. */
+static size_t limit(struct alphabet *a, uint64_t most)
+{
+    size_t n = 0, lost = 0;
     for (uint32_t c = 0; c < CHARS; c++)
-        n += a->count[c] > 0;
+        n += bpe_is_letter(a, c);
     if (!most || n <= most)
-        return;
+        return 0;
     struct letter *l = mem_new(n, sizeof(*l));
     n = 0;
     for (uint32_t c = 0; c < CHARS; c++)
-        if (a->count[c])
-            l[n++] = (struct letter){a->count[c], c};
+        if (bpe_is_letter(a, c))
+            l[n++] = (struct letter){a->count[c], c, a->initial[c]};
     qsort(l, n, sizeof(*l), rare_first);
-    for (size_t i = 0; i + most < n; i++)
+    for (size_t i = 0; i + most < n; i++) {
+        lost += l[i].count > 0;
         a->count[l[i].c] = 0;
+        a->initial[l[i].c] = false;
+    }
     free(l);
+    return lost;
 }
 
 static uint32_t bpe_add_text(struct trainer *t, int variant, uint32_t c)
@@ -102,9 +116,9 @@ static uint32_t bpe_add_text(struct trainer *t, int variant, uint32_t c)
 static void make_alphabet(struct trainer *t, const struct learn_words *w)
 {
     count_chars(t, w);
-    limit(t->a, t->o->limit_alphabet);
+    t->v->lost = limit(t->a, t->o->limit_alphabet);
     for (uint32_t c = 0; c < CHARS; c++)
-        if (t->a->count[c])
+        if (bpe_is_letter(t->a, c))
             t->a->id[0][c] = bpe_add_text(t, 0, c);
 }
 

@@ -7,10 +7,10 @@
  * first, then the alphabet by code point, then one symbol for each merge; the most frequent pair
  * goes first, of equal ones the pair with the smaller ids. Counts have 64 bits where the reference
  * has 32. Its order is random in two places, where ours is fixed: of characters with equal counts
- * at the cut of limit_alphabet those with smaller code points are kept, and the symbols that a
- * continuing prefix or an end suffix adds follow the alphabet, by code point. A pair whose string
- * is an existing symbol with another number of characters (a prefix that occurs in the text itself)
- * is skipped.
+ * at the cut of limit_alphabet those with smaller code points are kept (of the bytes that always
+ * get a symbol, those that occur more often), and the symbols that a continuing prefix or an end
+ * suffix adds follow the alphabet, by code point. A pair whose string is an existing symbol with
+ * another number of characters (a prefix that occurs in the text itself) is skipped.
  */
 
 #include "tok/learn/count.h"

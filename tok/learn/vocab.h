@@ -23,6 +23,7 @@ struct learn_vocab {
     struct arena arena;
     struct learn_pair *merge; /* in the order made; a pair may recur */
     size_t nmerges, merge_cap;
+    size_t lost; /* characters that occur in the text and got no symbol (limit_alphabet) */
 };
 
 void learn_vocab_init(struct learn_vocab *v);

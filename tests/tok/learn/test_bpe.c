@@ -211,6 +211,16 @@ static void limits_hold(void)
     T_STR(v.piece[1].text, "s");
     T_STR(v.piece[2].text, "w");
     T_EQ(v.n, 5);
+    T_EQ(v.lost, 7);
+    learn_vocab_finish(&v);
+    /* of all bytes, those that occur are kept */
+    learn(
+        (struct learn_bpe_options){
+            .bytes = true, .whole_alphabet = true, .vocab_size = 10, .limit_alphabet = 10},
+        &v);
+    for (const char *p = "deilnorstw"; *p; p++)
+        T_CHECK(learn_vocab_find(&v, p, 1) >= 0);
+    T_EQ(v.lost, 0);
     learn_vocab_finish(&v);
 }
 
