@@ -49,6 +49,22 @@ static const struct run llama3[] = {
     {.text = NULL},
 };
 
+/* As in the tokenizer.json of Llama 3.1 to 3.3: without <|step_id|> and <|image|>. */
+static const struct run llama3_hf[] = {
+    {.text = "<|begin_of_text|>"},
+    {.text = "<|end_of_text|>"},
+    {.text = "<|reserved_special_token_#|>", .count = 2},
+    {.text = "<|finetune_right_pad_id|>"},
+    {.text = "<|reserved_special_token_#|>", .first = 2, .count = 1},
+    {.text = "<|start_header_id|>"},
+    {.text = "<|end_header_id|>"},
+    {.text = "<|eom_id|>"},
+    {.text = "<|eot_id|>"},
+    {.text = "<|python_tag|>"},
+    {.text = "<|reserved_special_token_#|>", .first = 3, .count = 245},
+    {.text = NULL},
+};
+
 static const struct run llama4[] = {
     {.text = "<|begin_of_text|>"},
     {.text = "<|end_of_text|>"},
@@ -96,6 +112,11 @@ struct encoding {
     bool nfc;
 };
 
+#define LLAMA3_PATTERN                                                                             \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+" \
+    "[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+/* Of those with the same number of ranks, the first is recognised by it. */
 static const struct encoding encodings[] = {
     {"r50k", 50256, GPT2_PATTERN, r50k, false},
     {"p50k", 50280, GPT2_PATTERN, r50k, false},
@@ -104,10 +125,8 @@ static const struct encoding encodings[] = {
      "[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
      cl100k, false},
     {"o200k", 199998, CASED_PATTERN, o200k, false},
-    {"llama3", 128000,
-     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+"
-     "[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-     llama3, false},
+    {"llama3", 128000, LLAMA3_PATTERN, llama3, false},
+    {"llama3-hf", 128000, LLAMA3_PATTERN, llama3_hf, false},
     {"llama4", 200000, CASED_PATTERN, llama4, false},
     {"qwen", 151643,
      "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+"

@@ -7,7 +7,9 @@
  * form. The names are those of --tiktoken-pattern; without one, the number of ranks identifies the
  * encoding.
  *
- * OpenAI's: tiktoken 0.14.0. Llama's: llama-models 0.3.0. Qwen's first: dashscope 2.0.2.
+ * OpenAI's: tiktoken 0.14.0. Llama's: llama-models 0.3.0;
+ * llama3-hf: the ids of the special tokens in Llama 3.1's tokenizer.json. Qwen's first:
+ * dashscope 2.0.2.
  */
 
 #include "tok/pipeline/pipeline.h"
@@ -25,6 +27,6 @@ const char *encoding_pattern(const char *name);
 /* Adds the normalizer and, if `ranks` is the encoding's own number, the special tokens. */
 void encoding_apply(const struct encoding *c, size_t ranks, struct pipe_spec *s);
 
-#define ENCODING_NAMES "r50k, p50k, cl100k, o200k, llama3, llama4, qwen"
+#define ENCODING_NAMES "r50k, p50k, cl100k, o200k, llama3, llama3-hf, llama4, qwen"
 
 #endif

@@ -81,7 +81,9 @@ struct tok_flags {
                 .brief = "pre-token pattern of a .tiktoken file",                                  \
                 .help = "pre-token pattern of a .tiktoken file whose number of ranks does not "    \
                         "identify it: r50k, p50k, cl100k, o200k, llama3, llama4, qwen, v1 and v2 " \
-                        "of Megatron-LM, or a regular expression"),                                \
+                        "of Megatron-LM, or a regular expression; for ranks of Llama 3 also "      \
+                        "which ids its special tokens have: llama3, as in Meta's llama-models, "   \
+                        "the default, or llama3-hf, as in the tokenizer.json of Llama 3.1"),       \
         OPT_ROW(.name = "tiktoken-num-special-tokens", .type = OPT_INT,                            \
                 .offset = offsetof(S, m.num_special), .unset = "1000", .meta = "N",                \
                 .group = "tokenizer", .verbs = v, .needs = "@tiktoken",                            \
@@ -105,8 +107,9 @@ struct tok_flags {
         OPT_ROW(.name = "engine", .type = OPT_CHOICE, .offset = offsetof(S, m.engine),             \
                 .def = "own", .meta = "own|sentencepiece", .group = "tokenizer", .verbs = v,       \
                 .needs = "@texts; @sentencepiece", .brief = "encoder for SentencePiece models",    \
-                .help = "what encodes for a SentencePiece model: weft's own encoder or "           \
-                        "libsentencepiece; the ids are the same"),                                 \
+                .help = "what encodes for a SentencePiece model: weft's own encoder, with the "    \
+                        "ids of SentencePiece 0.2.2, or the libsentencepiece that weft was "       \
+                        "built with, which may be older and then differs in rare texts"),          \
         OPT_ROW(.name = "strict", .type = OPT_SWITCH, .offset = offsetof(S, m.strict),             \
                 .def = "false", .group = "tokenizer", .verbs = v, .needs = "@texts; @lenient",     \
                 .help = "stop at invalid UTF-8 instead of replacing it"),                          \

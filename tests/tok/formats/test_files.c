@@ -142,6 +142,17 @@ static void known_ranks(void)
     struct buf b = {0};
     struct tokenizer *t;
     struct err e;
+    /* by name alone: the other numbering of the same ranks */
+    many_ranks(&b, 128000);
+    struct tok_options hf = {.path = put("ranks", b.data), .pattern = "llama3-hf"};
+    T_OK(tok_open(&hf, &t, &e), &e);
+    T_EQ(tok_info(t)->vocab_size, 128256);
+    T_EQ(tok_info(t)->eod, 128001);
+    T_EQ(tok_find(t, "<|start_header_id|>"), 128006);
+    T_EQ(tok_find(t, "<|eot_id|>"), 128009);
+    T_EQ(tok_find(t, "<|reserved_special_token_2|>"), 128005);
+    T_EQ(tok_find(t, "<|reserved_special_token_247|>"), 128255);
+    tok_close(t);
     for (size_t i = 0; i < sizeof(is) / sizeof(*is); i++) {
         many_ranks(&b, is[i].ranks);
         struct tok_options o = {.path = put("ranks", b.data)};
