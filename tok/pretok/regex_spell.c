@@ -33,6 +33,70 @@ static bool next_is(const struct pattern *s, char c)
     return s->i < s->n && s->p[s->i] == c;
 }
 
+/* ---- case folding ----------------------------------------------------------------------- */
+
+/* Characters that match several when case is folded, as U+00DF does ss. */
+static bool folds_to_several(uint32_t c)
+{
+    return c == 0xdf || c == 0x130 || c == 0x149 || c == 0x1f0 || c == 0x390 || c == 0x3b0 ||
+           c == 0x587 || (c >= 0x1e96 && c <= 0x1e9e) || (c >= 0x1f50 && c <= 0x1ffc) ||
+           (c >= 0xfb00 && c <= 0xfb17);
+}
+
+/* The character at `at`, literal or as an escape; *ret_end is after it. 0: neither. */
+static uint32_t char_at(const struct pattern *s, size_t at, size_t *ret_end)
+{
+    size_t k;
+    if (at >= s->n)
+        return 0;
+    if (s->p[at] != '\\') {
+        uint32_t c = utf8_at(s->p + at, &k);
+        *ret_end = at + k;
+        return c;
+    }
+    struct err ignored;
+    struct pattern in = *s;
+    uint32_t c = 0;
+    in.i = at + 1;
+    in.e = &ignored;
+    if (pattern_is_set(&in) || (in.i < in.n && strchr("bBkgRNOAzZGKXyY", in.p[in.i])) ||
+        pattern_code(&in, &c))
+        return 0;
+    *ret_end = in.i;
+    return c;
+}
+
+/* Whether the character that begins at `from`, alone or with what follows, matches a different
+ * number of characters when case is folded: ss and U+00DF. */
+static bool is_ligature(const struct pattern *s, size_t from)
+{
+    static const uint16_t pairs[][2] = {{'s', 's'},   {'s', 't'},   {'f', 'f'},   {'f', 'i'},
+                                        {'f', 'l'},   {'i', 0x307}, {'j', 0x30c}, {'h', 0x331},
+                                        {'t', 0x308}, {'w', 0x30a}, {'y', 0x30a}, {'a', 0x2be},
+                                        {0x2bc, 'n'}};
+    size_t end, after;
+    uint32_t c = char_at(s, from, &end), next = 0;
+    if (folds_to_several(c))
+        return true;
+    next = c ? char_at(s, end, &after) : 0;
+    if (!next || (after < s->n && strchr("*+?{", s->p[after])))
+        return false;
+    c |= c < 0x80 ? 32 : 0;
+    next |= next < 0x80 ? 32 : 0;
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
+        if (c == pairs[i][0] && next == pairs[i][1])
+            return true;
+    return false;
+}
+
+/* What case folding makes of a character and what follows has no counterpart in PCRE2. */
+static int refuse_ligature(struct pattern *s, size_t from)
+{
+    if (!s->folds || !is_ligature(s, from))
+        return 0;
+    return pattern_refuse(s, from, "letters that match one character when case is ignored");
+}
+
 /* ---- escapes ------------------------------------------------------------------------------- */
 
 /* \k<name>, \k<1>, \g<name>: names are kept. */
@@ -96,6 +160,8 @@ static int spell_escape(struct pattern *s)
         return 0;
     }
     int bad = pattern_code(s, &code);
+    if (!bad)
+        bad = refuse_ligature(s, at);
     if (!bad)
         buf_addf(s->out, "\\x{%x}", code);
     return bad;
@@ -252,25 +318,6 @@ static bool spell_repetition(struct spell *s)
     return true;
 }
 
-/* Whether the k bytes before `i`, alone or with what follows, match a different number of
- * characters when case is folded: ss and U+00DF. */
-static bool is_ligature(const struct pattern *s, size_t k)
-{
-    static const char pairs[] = "ssstfffifl";
-    size_t n;
-    uint32_t c = utf8_at(s->p + s->i - k, &n);
-    if (c >= 0x80)
-        return c == 0xdf || c == 0x149 || c == 0x1f0 || c == 0x390 || c == 0x3b0 || c == 0x587 ||
-               (c >= 0x1e96 && c <= 0x1e9e) || (c >= 0x1f50 && c <= 0x1ffc) ||
-               (c >= 0xfb00 && c <= 0xfb17);
-    if (s->i >= s->n || (s->i + 1 < s->n && strchr("*+?{", s->p[s->i + 1])))
-        return false;
-    for (size_t i = 0; pairs[i]; i += 2)
-        if ((c | 32) == (uint32_t)pairs[i] && (s->p[s->i] | 32) == pairs[i + 1])
-            return true;
-    return false;
-}
-
 static int spell_one(struct spell *s)
 {
     struct pattern *in = &s->in;
@@ -292,9 +339,8 @@ static int spell_one(struct spell *s)
         return spell_close(s);
     if (c == '#' && s->extended)
         return pattern_refuse(in, in->i - 1, "a comment");
-    if (in->folds && is_ligature(in, k))
-        return pattern_refuse(in, in->i - k,
-                              "letters that match one character when case is ignored");
+    if (refuse_ligature(in, in->i - k))
+        return ERR_DATA;
     if (c == '{')
         buf_addc(in->out, '\\'); /* not a repetition: the character */
     buf_add(in->out, in->p + in->i - k, k);

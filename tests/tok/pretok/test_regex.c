@@ -201,6 +201,11 @@ static void what_is_not_read(void)
     refused("\\xe9", "part of a character");
     refused("\\ud800", "a number that is not a character");
     refused("(?i:st)", "when case is ignored");
+    refused("(?i)\\x{1E9E}", "when case is ignored");
+    refused("(?i)\\u00df", "when case is ignored");
+    refused("(?i)\u0130", "when case is ignored");
+    refused("(?i)i\u0307", "when case is ignored");
+    refused("(?i)a\\x73S", "when case is ignored");
 }
 
 static void families(void)
