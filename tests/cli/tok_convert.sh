@@ -17,6 +17,8 @@ same out/merges.txt h/merges.txt
 same out/vocab.json h/vocab.json
 expect 0 "$TOK" convert out/vocab.json back.json --proof text.txt
 same back.json h/tokenizer.json
+expect 0 "$TOK" convert h/tokenizer.json new/folder/vocab.json
+same new/folder/merges.txt h/merges.txt
 expect 0 "$TOK" convert -q h/tokenizer.json h/tokenizer2.json
 same h/tokenizer2.json h/tokenizer.json
 

@@ -177,6 +177,23 @@ expect 2 "$TOK" extend b.txt --add upper.txt --output f.txt
 err_has "does not become: Ba"
 no_temps .
 
+t "merge: an absent member is its default, and the order of members does not matter"
+python3 -c "
+import json
+f = json.load(open('h/tokenizer.json'))
+p = f['pre_tokenizer']
+assert p['type'] == 'ByteLevel', p
+p.pop('use_regex', None)
+f['pre_tokenizer'] = dict(reversed(list(p.items())))
+json.dump(f, open('absent.json', 'w'))
+f['pre_tokenizer'] = {**p, 'use_regex': True}
+json.dump(f, open('present.json', 'w'))
+f['pre_tokenizer'] = {**p, 'use_regex': False}
+json.dump(f, open('other.json', 'w'))"
+expect 0 "$TOK" merge absent.json present.json --output alike.json
+expect 2 "$TOK" merge absent.json other.json --output unlike.json
+err_has "different pre_tokenizers"
+
 t "merge: a union"
 expect 0 "$TOK" merge p.json h/tokenizer.json --output m.json
 err_has "m.json: 400 ids"

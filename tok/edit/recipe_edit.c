@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/core/mem.h"
+#include "base/format/json.h"
 #include "base/core/utf8.h"
 #include "tok/text/byte_alphabet.h"
 #include "tok/edit/recipe_bpe.h"
@@ -168,6 +169,76 @@ static bool same_text(const char *a, const char *b)
     return a && b ? !strcmp(a, b) : a == b;
 }
 
+/* Is this member of a component what the reference takes where it is absent? */
+static bool is_default(const char *type, const struct json *member)
+{
+    if (!strcmp(type, "ByteLevel") && !strcmp(member->key, "use_regex"))
+        return member->kind == JSON_BOOL && member->boolean;
+    if (!strcmp(type, "Metaspace") && !strcmp(member->key, "split"))
+        return member->kind == JSON_BOOL && member->boolean;
+    return !strcmp(type, "Metaspace") && !strcmp(member->key, "prepend_scheme") &&
+           member->kind == JSON_STRING && !strcmp(member->string, "always");
+}
+
+static bool same_value(const struct json *a, const struct json *b);
+
+static const char *component_type(const struct json *o)
+{
+    const struct json *type = json_get(o, "type");
+    return type && type->kind == JSON_STRING ? type->string : "";
+}
+
+/* Every member of `a` is in `b`, or a default. */
+static bool within(const struct json *a, const struct json *b)
+{
+    for (size_t i = 0; i < a->length; i++) {
+        const struct json *other = json_get(b, a->child[i].key);
+        if (other ? !same_value(&a->child[i], other) : !is_default(component_type(a), &a->child[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Values of JSON that mean the same component: the order of members does not matter. */
+static bool same_value(const struct json *a, const struct json *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case JSON_NULL:
+        return true;
+    case JSON_BOOL:
+        return a->boolean == b->boolean;
+    case JSON_INT:
+    case JSON_REAL:
+        return a->real == b->real;
+    case JSON_STRING:
+        return a->length == b->length && !memcmp(a->string, b->string, a->length);
+    case JSON_OBJECT:
+        return within(a, b) && within(b, a);
+    case JSON_ARRAY:
+        break;
+    }
+    bool same = a->length == b->length;
+    for (size_t i = 0; i < a->length && same; i++)
+        same = same_value(&a->child[i], &b->child[i]);
+    return same;
+}
+
+static bool same_component(const char *a, const char *b)
+{
+    struct json_doc *x = NULL, *y = NULL;
+    struct err ignored;
+    if (same_text(a, b))
+        return true;
+    bool same = a && b && !json_parse("a component", a, strlen(a), &x, &ignored) &&
+                !json_parse("a component", b, strlen(b), &y, &ignored) &&
+                same_value(json_root(x), json_root(y));
+    json_close(x);
+    json_close(y);
+    return same;
+}
+
 static int differ(const struct recipe *r, const struct recipe *b, const char *what, struct err *e)
 {
     return err_set(e, ERR_USAGE, "%s and %s cannot be merged: they have different %ss", r->path,
@@ -183,7 +254,7 @@ static int check_alike(const struct recipe *r, const struct recipe *b, struct er
     if (r->model != b->model || r->sp.kind != b->sp.kind)
         return differ(r, b, "model type", e);
     for (size_t i = 0; i < 2; i++)
-        if (!same_text(r->component[component[i]], b->component[component[i]]))
+        if (!same_component(r->component[component[i]], b->component[component[i]]))
             return differ(r, b, i ? "pre_tokenizer" : "normalizer", e);
     const struct sp_normalizer *x = &r->sp.normalizer, *y = &b->sp.normalizer;
     if (x->charsmap_size != y->charsmap_size || x->add_dummy_prefix != y->add_dummy_prefix ||
