@@ -35,6 +35,10 @@ static const struct signature known[] = {
               "7zXZ\0",
               0),
     SIGNATURE(MAGIC_PARQUET, "a Parquet file", NULL, "PAR1", 0),
+    SIGNATURE(MAGIC_OTHER, "an encrypted Parquet file",
+              "write it without encryption first; in Python, pyarrow.parquet.read_table(FILE, "
+              "decryption_properties=...) and pyarrow.parquet.write_table",
+              "PARE", 0),
     SIGNATURE(MAGIC_ARCHIVE, "a bzip2 file", "pipe it in: bzip2 -dc FILE | ... -", "BZh91AY&", 0),
     SIGNATURE(MAGIC_ARCHIVE, "an lz4 file", "pipe it in: lz4 -dc FILE | ... -", "\x04\x22\x4d\x18",
               0),

@@ -97,15 +97,27 @@ static int take_numbers(struct parse *x, const struct element *el, const struct 
     return 0;
 }
 
+static int refuse_text(struct parse *x, const struct element *el, const struct group *g,
+                       const char *key)
+{
+    err_set(x->e, ERR_DATA, "%s: the column \"%s\" %s, not text", x->name, key,
+            el->children                         ? "is a group of fields"
+            : g->lists && el->type == BYTE_ARRAY ? "is a list of texts"
+            : g->lists                           ? "is a list"
+                                                 : "has numbers or values of fixed width");
+    if (el->children || g->lists)
+        err_hint(x->e, "make it a column of texts first, or JSONL, where lists of texts are read; "
+                       "in Python, pandas.read_parquet(FILE).to_json(OTHER, orient='records', "
+                       "lines=True, force_ascii=False)");
+    return ERR_DATA;
+}
+
 static int take_leaf(struct parse *x, const struct element *el, const struct group *g)
 {
     for (size_t i = 0; g->field && i < g->field->nkeys; i++) {
         size_t k = g->field->key[i];
         if (g->lists || el->children || el->type != BYTE_ARRAY)
-            return err_set(x->e, ERR_DATA, "%s: the column \"%s\" %s, not text", x->name, x->key[k],
-                           el->children ? "is a group of fields"
-                           : g->lists   ? "is a list"
-                                        : "has numbers or values of fixed width");
+            return refuse_text(x, el, g, x->key[k]);
         x->m->leaf[k] = (struct pq_leaf){.max_def = g->max_def, .number = x->leaves, .wanted = 1};
     }
     return 0;
@@ -219,9 +231,11 @@ static int judge_codec(struct parse *x, int64_t codec)
                                         "brotli", "LZ4",    "zstd", "LZ4_RAW"};
     if (codec == PQ_PLAIN || codec == PQ_SNAPPY || codec == PQ_GZIP || codec == PQ_ZSTD)
         return 0;
-    return err_set(x->e, ERR_DATA,
-                   "%s: is compressed with %s; uncompressed, snappy, gzip and zstd are read",
-                   x->name, codec >= 0 && codec < 8 ? names[codec] : "an unknown codec");
+    err_set(x->e, ERR_DATA,
+            "%s: is compressed with %s; uncompressed, snappy, gzip and zstd are read", x->name,
+            codec >= 0 && codec < 8 ? names[codec] : "an unknown codec");
+    return err_hint(x->e, "write it again; in Python, with pyarrow.parquet as pq: "
+                          "pq.write_table(pq.read_table(FILE), OTHER, compression='zstd')");
 }
 
 static int take_chunk(struct parse *x, const struct chunk_fields *c, struct pq_chunk *ret)

@@ -22,6 +22,8 @@ gzip -c a.tar >a.tar.gz
 refuses a.tar.gz "is a tar archive" "tar -xOf"
 printf 'ARROW1\0\0.......' >a.arrow
 refuses a.arrow "is an Arrow file" "to_parquet"
+printf 'PARE.......PARE' >encrypted.parquet
+refuses encrypted.parquet "is an encrypted Parquet file" "without encryption"
 printf '\377\376{\0"\0' >utf16.jsonl
 refuses utf16.jsonl "is text in UTF-16" "iconv -f UTF-16"
 printf '{\0"\0t\0e\0x\0t\0"\0:\0"\0"\0}\0' >nomark.jsonl

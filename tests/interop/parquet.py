@@ -265,7 +265,7 @@ def refused(case):
     table = pa.table({"text": ["a"], "n": [1], "l": [["x"]], "s": pa.array([{"t": "a"}])})
     pq.write_table(table, name)
     for key, words in (("none", "has no column"), ("n", "numbers"), ("s", "group of fields"), ("s.u", "no column"),
-                       ("l.list.element", "is a list")):
+                       ("l.list.element", "is a list of texts")):
         run = case.run("--input", name, "--json-keys", key, "--output-prefix", case.path("r"))
         assert run.returncode == 3 and words in run.stderr.decode(), (key, run)
     for codec in ("brotli", "lz4"):

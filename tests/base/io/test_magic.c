@@ -29,6 +29,7 @@ static const struct sample samples[] = {
            "7zXZ\0..",
            "xz"),
     SAMPLE("PAR1\x15\x04", "Parquet"),
+    SAMPLE("PARE\x15\x04", "encrypted Parquet"),
     SAMPLE("BZh91AY&SY", "bzip2"),
     SAMPLE("PK\3\4\x14", "zip"),
     SAMPLE("ARROW1\0\0", "Arrow file"),
