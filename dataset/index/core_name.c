@@ -87,7 +87,7 @@ static void put_string(struct buf *b, const char *s)
             buf_addf(b, "\\%c", (int)c);
         else if (c < 32 && letter[c])
             buf_addf(b, "\\%c", letter[c]);
-        else if (c >= 32 && c < 128)
+        else if (c >= 32 && c < 127)
             buf_addc(b, (char)c);
         else if (c < 0x10000)
             buf_addf(b, "\\u%04x", c);

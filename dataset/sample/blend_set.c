@@ -342,6 +342,9 @@ static int count_all(const struct blend_set_share *p, uint64_t *count, uint64_t 
     *ret_sum = 0;
     for (size_t i = 0; i < p->n; i++) {
         count[i] = gpt_count(p->set[i]);
+        if (!p->set[i]->spec.seq_length) /* nothing of it was opened */
+            return err_set(e, ERR_USAGE, "%s: its %s share is empty", p->set[i]->shard->prefix,
+                           part_name(p->part));
         if (!count[i])
             return err_set(e, ERR_USAGE,
                            "%s: its %s share has %" PRIu64

@@ -68,7 +68,7 @@ static void texts_are_those_of_json_dumps(void)
                        "        \"class\": \"_GPT2BPETokenizer\",\n"
                        "        \"tokenizer_path\": [\n"
                        "            \"v\\\"o.json\",\n"
-                       "            \"m\\n\x7f.txt\"\n"
+                       "            \"m\\n\\u007f.txt\"\n"
                        "        ]\n"
                        "    }\n"
                        "}");

@@ -227,6 +227,23 @@ static void what_cannot_be_is_told(void)
     c.seq_length = 0;
     T_ERR(blend_set_open(&m, &c, &e), &e, ERR_USAGE, "sequence length of 0");
     blend_set_close(&m);
+    /* by the old rules, two sequences at 969,30,1 leave d/tiny nothing to validate with */
+    double both[] = {0.5, 0.5};
+    l.weight = both;
+    c = (struct blend_set_config){.shared = &l,
+                                  .split = "969,30,1",
+                                  .rules = RULES_V2,
+                                  .seq_length = 2,
+                                  .samples = {10, 10, 0},
+                                  .limit = 99999,
+                                  .pad = -1};
+    e = (struct err){0};
+    int code = blend_set_open(&m, &c, &e);
+    if (!code)
+        code = blend_set_need(&m, PART_VALID, &e);
+    T_EQ(code, ERR_USAGE);
+    T_STR(e.msg, "d/tiny: its valid share is empty");
+    blend_set_close(&m);
 }
 
 /* Files of a blend that were changed are made again. */
