@@ -321,11 +321,12 @@ static void note_empty(struct build *b)
     }
 }
 
-/* A share of the inputs may have no documents; all of them together must. */
+/* A share of the inputs may have no records; all of them together must, and a share with records
+ * must have documents. */
 static int check_empty(const struct build *b, struct err *e)
 {
     const struct build_counts *c = &b->counts;
-    if (c->documents || b->q->allow_empty || b->q->nshards)
+    if (c->documents || b->q->allow_empty || (b->q->nshards && !c->bad))
         return 0;
     if (c->bad || c->filtered)
         err_set(e, ERR_DATA,

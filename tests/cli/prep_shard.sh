@@ -63,6 +63,10 @@ err_has "nothing to do"
 expect 0 build --input bad.jsonl $null --shard 0/3 --output-prefix b
 expect 3 build --input bad.jsonl $null --shard 1/3 --output-prefix b
 err_has "bad.jsonl: line of this share "
+yes bad | head -n 9 >bads.jsonl
+expect 3 build --input bads.jsonl $null --shard 0/2 --on-bad-record skip --output-prefix b2
+err_has "no documents in the input: "
+no_file b2_00000_text_document.bin
 no_temps .
 
 t "killed, a share resumes where it stopped"
