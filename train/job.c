@@ -10,6 +10,7 @@
 #include "base/thread/pool.h"
 #include "base/core/program.h"
 #include "train/engine/state.h"
+#include "train/guard.h"
 #include "train/start.h"
 
 /* ---- data manifest and tokenizer --------------------------------------------------------- */
@@ -534,7 +535,9 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .eps = o->adam_eps,
                                 .decay = o->weight_decay,
                                 .clip = o->clip_grad,
-                                .lr = schedule(j)};
+                                .lr = schedule(j),
+                                .progress = guard_progress,
+                                .progress_arg = j};
     if (use == MODEL_DECODE)
         ret->micro_batch = ret->micros = 1;
     code = job_check_layout(j, e);
@@ -581,6 +584,7 @@ void job_close(struct job *j)
     blend_set_close(&j->data);
     packed_data_close(&j->pack);
     data_lists_finish(&j->lists);
+    guard_close(j);
     if (j->rank_open)
         rank_close(&j->rank);
     comm_close(&j->comm);

@@ -31,6 +31,7 @@ struct job_world {
     /* The collectives of this process on a mesh of `ranks`; NULL where there is one process. */
     int (*open)(struct comm *ret, void *state, struct mesh m, struct err *e);
     void *state;
+    bool one_output; /* what all of them write to stderr comes out in one place */
 };
 
 struct job {
@@ -57,6 +58,7 @@ struct job {
     struct comm comm; /* of several processes, until the rank takes it over */
     struct rank rank;
     bool rank_open;
+    struct watch *watch; /* of several processes (guard.h); NULL: one, or not yet */
     struct blend_set data;
     bool packed; /* the data sets are packed ones: in `pack`, not in `data` */
     struct packed_data pack;

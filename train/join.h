@@ -25,8 +25,10 @@ struct join {
 int join_start(const struct train_options *o, const struct launch_place *p, char **argv,
                int *ret_exit, struct err *e);
 
-/* Meets the other processes. `ret` has one rank if there are none. */
-int join_world(struct join *j, const struct launch_place *p, struct job_world *ret, struct err *e);
+/* Meets the other processes, within --distributed-timeout-minutes. `ret` has one rank if there are
+ * none. Collectives have no time-out of their own: train/guard.h watches over them. */
+int join_world(struct join *j, const struct train_options *o, const struct launch_place *p,
+               struct job_world *ret, struct err *e);
 void join_leave(struct join *j);
 
 #endif

@@ -47,6 +47,8 @@ int main(int argc, char **argv)
     struct err e = {0};
     stdio_begin(false);
     int code = launch_place(&place, environ, &e);
+    if (place.rank || place.spawned) /* of options, the first process or its launcher warns */
+        log_set_level(LOG_ERROR);
     if (!code)
         code = opts_init(&o, &train_table, &values, argc, argv, &e);
     if (!code) {
@@ -61,10 +63,11 @@ int main(int argc, char **argv)
         if (o.verb == VERB_RUN)
             code = join_start(&values, &place, argv, &ended, &e);
         if (!code && ended < 0)
-            code = join_world(&join, &place, &world, &e);
+            code = join_world(&join, &values, &place, &world, &e);
         if (world.rank) { /* the first process speaks for all */
             log_set_rank(world.rank);
-            log_set_level(LOG_ERROR);
+            if (!values.log_dir || !place.spawned) /* else to its file alone */
+                log_set_level(LOG_ERROR);
         }
         if (!code && ended < 0)
             code = verb[o.verb](&o, &e);

@@ -104,6 +104,17 @@ static const struct opt rows[] = {
             .verbs = RUN, .needs = "nproc-per-node, nnodes",
             .brief = "folder for what each process writes to stderr",
             .help = "folder for what each process writes to stderr: rank_0000.log, ..."),
+    OPT_ROW(.name = "distributed-timeout-minutes", .type = OPT_REAL, AT(timeout_minutes),
+            .def = "10", .min = 0.01, .max = 1e6, .meta = "X", .group = "parallel", .verbs = RUN,
+            .brief = "minutes without progress that end a job",
+            .help = "minutes that processes wait for each other, at the start and in a step, "
+                    "before the job ends with exit code 70; the first step, loading and saving "
+                    "have at least 5 to 10 minutes, index maps an hour"),
+    OPT_ROW(.name = "check-weight-hash-across-dp-replicas-interval", .type = OPT_INT,
+            AT(check_replicas), .def = "100", .max = 1e12, .meta = "N", .group = "parallel",
+            .verbs = RUN, .brief = "compare replicated weights every N steps",
+            .help = "steps between comparisons of what processes must hold alike, by a digest of "
+                    "each weight; 0 for none"),
     OPT_ROW(.name = "world-size", .type = OPT_INT, AT(world_size), .def = "1", .min = 1, .max = 1e6,
             .meta = "N", .group = "parallel", .verbs = PLAN, .help = "processes to plan for"),
 
@@ -363,7 +374,8 @@ static const struct opt_synonym synonyms[] = {
     {"zero-stage", "use-distributed-optimizer", "--use-distributed-optimizer is ZeRO stage 1"},
     {"data-parallel-size", "tensor-model-parallel-size",
      "not an option: the number of processes by the tensor-parallel size"},
-    {"distributed-backend", NULL, "not needed: processes that mpirun starts talk through MPI"},
+    {"distributed-backend", NULL,
+     "not needed: processes talk over MPI under mpirun, else over TCP"},
     {"use-mcore-models", NULL, "not needed"},
     {"num-workers", NULL, "not needed"},
     {"cpu", "device", "--device cpu"},

@@ -68,6 +68,8 @@ struct train_options {
     /* processes that this one starts (train/launch/spawn.h); 0: not given */
     int64_t per_node, nodes, node_rank, master_port;
     const char *master_addr, *log_dir;
+    double timeout_minutes;
+    int64_t check_replicas;
     bool sequence_parallel, distributed_optimizer;
     /* no option: set by main.c */
     const struct rank_backends *backends;

@@ -18,6 +18,7 @@
 #include "train/engine/step.h"
 #include "train/engine/world.h"
 #include "train/earlier.h"
+#include "train/guard.h"
 #include "train/journal.h"
 #include "train/start.h"
 #include "train/stop.h"
@@ -138,6 +139,7 @@ static int save(struct run *r, struct err *e)
     if (!dir || r->saved == iteration)
         return 0;
     double begun = clock_seconds();
+    guard_enter(j, WATCH_SAVE);
     int code = job_is_first(j) ? ckpt_writer_open(dir, iteration, &w, e) : 0;
     if (!code && w)
         code = put_files(j, w, e);
@@ -172,6 +174,7 @@ static int evaluate(struct run *r, enum part part, const char *suffix, struct er
     struct feed f = job_feed(j, part);
     struct loader *in;
     double loss;
+    guard_enter(j, WATCH_EVAL);
     int code = loader_create(&f, &l, s.from, 2, &in, e);
     if (code)
         return code;
@@ -220,9 +223,13 @@ static int one_step(struct run *r, struct err *e)
     struct step_result s;
     int code = step_train(&j->rank, r->train, &s, e);
     if (code)
-        return err_wrap(e, "step %lld", (long long)j->rank.at.iteration + 1);
+        return strstr(e->msg, ", step ")
+                   ? code /* a watchdog's sentence */
+                   : err_wrap(e, "step %lld", (long long)j->rank.at.iteration + 1);
     int64_t at = j->rank.at.iteration;
     code = journal_step(&r->journal, &j->rank, &s, e);
+    if (!code && divides(o->check_replicas, at))
+        code = guard_compare(j, e);
     if (!code && job_ready(j, PART_VALID) && divides(o->eval_interval, at) && at < j->iterations)
         code = evaluate(r, PART_VALID, "", e);
     if (!code && divides(o->save_interval, at))
@@ -397,6 +404,7 @@ static int prepare_model(struct job *j, struct err *e)
 /* The first process makes the index maps that the others find. */
 static int open_data_in_turn(struct job *j, struct err *e)
 {
+    guard_enter(j, WATCH_INDEX);
     int code = job_is_first(j) ? open_data(j, e) : 0;
     code = job_agree(j, code, e);
     if (!code && !job_is_first(j))
@@ -408,11 +416,14 @@ static int prepare(struct job *j, struct err *e)
 {
     int code = job_open_world(j, e);
     if (!code)
+        code = job_agree(j, guard_open(j, e), e);
+    if (!code)
         code = job_agree(j, run_need(j, e), e);
     if (!code)
         code = prepare_model(j, e);
     if (!code)
         code = job_agree(j, export_check(j, e), e);
+    guard_enter(j, WATCH_LOAD);
     if (!code)
         code = job_open_rank(j, MODEL_TRAIN, e);
     if (!code && j->ckpt && (j->ckpt_is_own || !j->o->finetune))
@@ -466,6 +477,19 @@ static void start_meter(struct run *r)
     progress_update(&r->meter, r->meter.from, NULL);
 }
 
+/* The others may wait for this process: this frees them. What another process has told of is
+ * printed there; of an output that all share, once. */
+static void tell_others(struct job *j, struct err *e)
+{
+    struct comm *c = &j->rank.comm;
+    struct err why = *e;
+    if (c->world > 1 && strncmp(why.msg, "rank ", 5) != 0)
+        err_wrap(&why, "rank %d", c->rank);
+    comm_abort(c, &why);
+    if (c->fault_heard && j->o->world->one_output && strstr(e->msg, c->fault_text))
+        e->msg[0] = 0;
+}
+
 int verb_run(struct opts *opts, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
@@ -485,14 +509,15 @@ int verb_run(struct opts *opts, struct err *e)
     if (!code) {
         if (j.ckpt_is_own)
             r.saved = j.rank.at.iteration;
+        guard_enter(&j, WATCH_START);
         stop_listen();
         start_meter(&r);
         code = loop(&r, e);
     }
     if (!code && job_is_first(&j) && j.o->export_hf && j.rank.at.iteration >= j.iterations)
         code = export_model(&j, j.rank.at.iteration, e);
-    if (code && j.rank.comm.fn) /* the others may wait for this process: this frees them */
-        comm_abort(&j.rank.comm, e);
+    if (code && j.rank.comm.fn)
+        tell_others(&j, e);
     loader_destroy(r.train);
     journal_close(&r.journal);
     job_close(&j);

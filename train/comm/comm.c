@@ -131,7 +131,7 @@ void comm_interrupt(const struct comm *c, const struct err *why)
 
 void comm_look(const struct comm *c, struct comm_state *ret)
 {
-    *ret = (struct comm_state){0};
+    *ret = (struct comm_state){.missing = COMM_NOBODY};
     if (c->fn->look)
         c->fn->look(c, ret);
 }

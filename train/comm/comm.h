@@ -60,9 +60,11 @@ struct comm;
 
 /* What another thread may see of a rank's comm. */
 struct comm_state {
-    bool in_call;   /* a call is issued and not done: the oldest such */
-    char call[128]; /* "call 5 of the data-parallel group (all-reduce)" */
-    int fault;      /* of any rank, 0 if none */
+    bool in_call;      /* a call is issued and not done: the oldest such */
+    char call[128];    /* "call 5 of the data-parallel group (all-reduce)" */
+    int missing;       /* the rank that has not joined it; COMM_NOBODY: not known */
+    uint64_t progress; /* another number whenever a call has moved */
+    int fault;         /* of any rank, 0 if none */
     char text[256];
 };
 
@@ -93,6 +95,7 @@ struct comm {
     int rank, world;
     int fault; /* code of the first fault that this rank heard of, 0 if none */
     char fault_text[256];
+    bool fault_heard; /* another process has told of it */
 #if WEFT_FAULTS
     struct comm_counts counts;
 #endif

@@ -146,6 +146,7 @@ static bool mpi_heard(void *wire, struct wire_fault *ret)
     if (!m->own.code)
         MPI_Test(&m->fault_in, &flag, MPI_STATUS_IGNORE);
     *ret = flag ? m->heard : m->own;
+    ret->heard = flag;
     return flag || m->own.code;
 }
 

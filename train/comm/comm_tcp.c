@@ -229,6 +229,7 @@ static void end_message(struct tcp_wire *t, int rank)
         struct wire_fault f;
         memcpy(&f, m->at, sizeof(f));
         f.text[sizeof(f.text) - 1] = 0;
+        t->fault.heard = t->has_fault ? t->fault.heard : 1;
         tcp_fault(t, f.code, f.text);
     }
     drop_message(m);

@@ -91,6 +91,7 @@ static bool gather_peers(struct thread_rank *r, struct comm_flight *f)
         if (exchange && k != call->from_rank)
             continue;
         r->peer[k] = counterpart(r, f, mesh_group_rank(m, r->queue.rank, call->group, k));
+        f->missing = r->peer[k] ? COMM_NOBODY : mesh_group_rank(m, r->queue.rank, call->group, k);
         if (!r->peer[k])
             return false;
     }

@@ -278,6 +278,7 @@ static bool look(struct comm_wire *job, struct comm_flight *f)
     if (!job->fn->done(job->wire, a.call->request, a.call->requests))
         return false;
     f->since = comm_clock();
+    job->queue.moved++;
     if (advance(&a))
         return true;
     pthread_mutex_lock(&job->hub.lock);
@@ -287,14 +288,20 @@ static bool look(struct comm_wire *job, struct comm_flight *f)
     return true;
 }
 
-/* The first rank of whom something is still missing, by world rank. */
+/* The first rank whose greeting is missing, by world rank. */
+static int absent_rank(struct at *a)
+{
+    for (int k = 0; k < a->n; k++)
+        if (takes_from(a, k) && a->call->in[k].order == 0)
+            return world_rank(a, k);
+    return COMM_NOBODY;
+}
+
+/* The first rank of whom something is still missing. */
 static int missing_rank(struct at *a)
 {
-    for (int k = 0; k < a->n; k++) {
-        bool heard = a->call->in[k].order != 0;
-        if (takes_from(a, k) && !heard)
-            return world_rank(a, k);
-    }
+    if (absent_rank(a) != COMM_NOBODY)
+        return absent_rank(a);
     for (int k = 0; k < a->n; k++)
         if (gives_to(a, k))
             return world_rank(a, k);
@@ -305,7 +312,14 @@ static void check_late(struct comm_wire *job, struct comm_flight *f)
 {
     char why[WIRE_TEXT];
     struct at a = at_of(job, f);
-    if (comm_clock() < f->since + comm_timeout(&job->options))
+    double waited = comm_clock() - f->since;
+    int absent = absent_rank(&a);
+    if (absent != f->missing) {
+        pthread_mutex_lock(&job->hub.lock);
+        f->missing = absent;
+        pthread_mutex_unlock(&job->hub.lock);
+    }
+    if (waited < comm_timeout(&job->options))
         return;
     comm_late(&job->queue, f, missing_rank(&a), &job->options, why, sizeof(why));
     pthread_mutex_lock(&job->hub.lock);
@@ -319,9 +333,11 @@ static void pass_faults(struct comm_wire *job)
     struct wire_fault f = {0};
     bool heard = !job->told && job->fn->heard(job->wire, &f);
     pthread_mutex_lock(&job->hub.lock);
+    if (heard && !job->hub.fault)
+        job->hub.heard = f.heard != 0;
     if (heard)
         comm_hub_fail(&job->hub, f.code, f.text);
-    f.code = job->hub.fault;
+    f = (struct wire_fault){.code = job->hub.fault};
     memcpy(f.text, job->hub.text, sizeof(f.text));
     pthread_mutex_unlock(&job->hub.lock);
     if (!f.code || job->told)

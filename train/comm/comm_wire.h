@@ -21,6 +21,7 @@ enum { WIRE_TEXT = 256 };
 
 struct wire_fault {
     int32_t code;
+    int32_t heard; /* not sent: another rank has told of it */
     char text[WIRE_TEXT];
 };
 

@@ -89,7 +89,8 @@ struct comm_ticket comm_queue_issue(struct comm *c, const struct comm_call *call
     while (f->state != FLIGHT_DONE && !h->fault)
         comm_hub_wait(h, 0);
     if (!h->fault) {
-        *f = (struct comm_flight){.call = *call, .state = FLIGHT_ISSUED, .number = number};
+        *f = (struct comm_flight){
+            .call = *call, .state = FLIGHT_ISSUED, .number = number, .missing = COMM_NOBODY};
         q->issued = number;
         pthread_cond_broadcast(&h->changed);
     }
@@ -107,6 +108,7 @@ void comm_queue_wait(struct comm *c, struct comm_ticket t)
         comm_hub_wait(h, 0);
     if (h->fault && !c->fault) {
         c->fault = h->fault;
+        c->fault_heard = h->heard;
         snprintf(c->fault_text, sizeof(c->fault_text), "%s", h->text);
     }
     pthread_mutex_unlock(&h->lock);
@@ -154,6 +156,8 @@ void comm_queue_look(const struct comm *c, struct comm_state *ret)
     ret->in_call = oldest != NULL;
     if (oldest)
         name_call(oldest, ret->call, sizeof(ret->call));
+    ret->missing = oldest ? oldest->missing : COMM_NOBODY;
+    ret->progress = q->moved;
     ret->fault = q->hub->fault;
     snprintf(ret->text, sizeof(ret->text), "%s", q->hub->text);
     pthread_mutex_unlock(&q->hub->lock);
@@ -201,6 +205,7 @@ bool comm_queue_busy(const struct comm_queue *q)
 void comm_flight_done(struct comm_queue *q, struct comm_flight *f)
 {
     f->state = FLIGHT_DONE;
+    q->moved++;
     pthread_cond_broadcast(&q->hub->changed);
 }
 

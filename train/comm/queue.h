@@ -9,6 +9,7 @@
  */
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "train/comm/comm.h"
 
@@ -26,6 +27,7 @@ struct comm_hub {
     pthread_cond_t changed; /* by the monotonic clock */
     int fault;
     char text[256];
+    bool heard; /* the fault: from another process */
 };
 
 enum flight_state { FLIGHT_DONE, FLIGHT_ISSUED, FLIGHT_OPEN };
@@ -40,6 +42,7 @@ struct comm_flight {
     int left;                    /* threads: parts of it not yet done */
     int busy;                    /* threads at work in its tensors; a wait lasts that long */
     bool own_done;               /* threads: this rank's part */
+    int missing;                 /* the rank that has not joined; COMM_NOBODY: not known */
 };
 
 struct comm_queue {
@@ -51,6 +54,7 @@ struct comm_queue {
     uint64_t order[GROUP_COUNT];
     uint64_t *to, *by; /* [GROUP_COUNT * world] messages to and from each rank of each group */
     bool closing;
+    atomic_uint_fast64_t moved; /* how often a call went on */
 };
 
 void comm_hub_init(struct comm_hub *h);

@@ -49,6 +49,9 @@ struct rank_backends {
                     const struct ops_config *c, struct err *e);
 };
 
+/* What a rank is at, for a watchdog. */
+enum rank_phase { RANK_DATA, RANK_MICRO, RANK_UPDATE, RANK_EVAL };
+
 struct rank_config {
     const struct rank_backends *backends; /* outlive the rank */
     int nbackends; /* the first of so many whose device can be described; 0: there is one */
@@ -75,6 +78,10 @@ struct rank_config {
     double beta1, beta2, eps, decay, clip;
     double momentum; /* of SGD */
     struct lr lr;
+    /* Called by the rank's thread when it enters a phase of a step, each micro-batch anew; NULL:
+     * nobody asks */
+    void (*progress)(void *arg, enum rank_phase p, int64_t step);
+    void *progress_arg;
 };
 
 /* Where a run stands: all that a checkpoint holds beside tensors. */

@@ -85,9 +85,17 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
     return 0;
 }
 
+static void enter_phase(const struct rank *r, enum rank_phase p)
+{
+    if (r->config.progress)
+        r->config.progress(r->config.progress_arg, p, r->at.iteration + 1);
+}
+
 /* A loader, and how long it let the step wait. */
 struct waiting {
+    const struct rank *rank;
     struct loader *loader;
+    bool train;
     double seconds;
 };
 
@@ -95,19 +103,23 @@ static int next_batch(void *arg, const struct batch **ret, struct err *e)
 {
     struct waiting *w = arg;
     double asked = clock_seconds();
+    enter_phase(w->rank, w->train ? RANK_DATA : RANK_EVAL);
     int code = loader_next(w->loader, ret, e);
     w->seconds += clock_seconds() - asked;
+    if (w->train)
+        enter_phase(w->rank, RANK_MICRO);
     return code;
 }
 
 int step_train(struct rank *r, struct loader *loader, struct step_result *ret, struct err *e)
 {
-    struct waiting w = {.loader = loader};
+    struct waiting w = {.rank = r, .loader = loader, .train = true};
     struct pipeline_source in = {.next = next_batch, .arg = &w};
     clear(r);
     int code = pipeline_train(r, &in, e);
     if (code)
         return code;
+    enter_phase(r, RANK_UPDATE);
     rank_put_labels(r, in.labels);
     step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled));
     code = step_finish(r, ret, e);
@@ -117,7 +129,7 @@ int step_train(struct rank *r, struct loader *loader, struct step_result *ret, s
 
 int step_evaluate(struct rank *r, struct loader *loader, int64_t micros, double *ret, struct err *e)
 {
-    struct waiting w = {.loader = loader};
+    struct waiting w = {.rank = r, .loader = loader};
     struct pipeline_source in = {.next = next_batch, .arg = &w};
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
     int code = pipeline_evaluate(r, &in, micros, e);

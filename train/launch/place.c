@@ -96,8 +96,9 @@ static int read_address(struct launch_place *p, char *const *environment, struct
     }
     int code = number(environment, "MASTER_PORT", 1, 65535, port, &p->port, e);
     p->listen_fd = -1;
-    if (!code && p->rank == 0 && variable(environment, "WEFT_LISTEN_FD"))
-        code = number(environment, "WEFT_LISTEN_FD", 3, 1 << 20, -1, &p->listen_fd, e);
+    p->spawned = p->by == LAUNCH_TORCHRUN && variable(environment, "WEFT_LISTEN_FD");
+    if (!code && p->rank == 0 && p->spawned)
+        code = number(environment, "WEFT_LISTEN_FD", -1, 1 << 20, -1, &p->listen_fd, e);
     return code;
 }
 

@@ -25,6 +25,7 @@ struct launch_place {
     char host[256];              /* of rank 0, where the others find it; "": not known */
     int port;
     int listen_fd; /* rank 0: a socket that its launcher has opened for that; -1: none */
+    bool spawned;  /* by this program (spawn.h) */
 };
 
 /*

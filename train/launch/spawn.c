@@ -39,7 +39,8 @@ struct spawner {
     struct child *child;
     int running;
     int signal_fd;
-    int failed; /* index of the first that failed; -1: none */
+    int failed;  /* index of the first that failed; -1: none */
+    int speaker; /* index of the first that wrote an error; -1: none */
     int exit;
     bool stopping; /* ended as it was asked to */
     double since;  /* of the first failure */
@@ -99,7 +100,7 @@ static char **environment_of(const struct spawn *s, int local, const char *host,
     env[4] = assign_number(names[4], s->node_rank);
     env[5] = assignment(names[5], host);
     env[6] = assign_number(names[6], port);
-    env[7] = listen_fd >= 0 ? assign_number(names[7], listen_fd) : assignment(names[7], "");
+    env[7] = assign_number(names[7], listen_fd);
     for (size_t i = 0; i < n; i++) {
         bool own = false;
         for (int k = 0; k < OWN; k++) {
@@ -194,6 +195,40 @@ static void write_line(int fd, const char *at, size_t n)
     }
 }
 
+static bool begins(const char *line, size_t n, const char *word)
+{
+    size_t len = strlen(word);
+    return n >= len && !memcmp(line, word, len);
+}
+
+/* Ranks that wait for one that failed find faults of their own: the first error is passed on, and
+ * what its rank says further. With a log folder, lines tagged "[rank N] " that are neither errors
+ * nor hints are for the log alone. */
+static bool is_shown(struct spawner *w, int child, const char *line, size_t n)
+{
+    const char *end = begins(line, n, "[rank ") ? memchr(line, ']', n) : NULL;
+    size_t tag = end && end + 2 < line + n ? (size_t)(end + 2 - line) : 0;
+    bool error = begins(line + tag, n - tag, "error: ");
+    bool hint = begins(line + tag, n - tag, "hint: ");
+    if (error && w->speaker < 0)
+        w->speaker = child;
+    if (w->speaker >= 0 && w->speaker != child)
+        return false;
+    return error || hint || !tag || !w->spawn->log_folder;
+}
+
+static void show_lines(struct spawner *w, int child, const char *at, size_t n)
+{
+    while (n) {
+        const char *end = memchr(at, '\n', n);
+        size_t line = end ? (size_t)(end + 1 - at) : n;
+        if (is_shown(w, child, at, line))
+            write_line(STDERR_FILENO, at, line);
+        at += line;
+        n -= line;
+    }
+}
+
 /* Whole lines, or what there is if `all`. */
 static void pass_lines(struct spawner *w, struct child *c, bool all)
 {
@@ -201,11 +236,11 @@ static void pass_lines(struct spawner *w, struct child *c, bool all)
     size_t n = all || c->line.len > LINE_MOST ? c->line.len
                : last                         ? (size_t)(last + 1 - c->line.data)
                                               : 0;
-    bool shown = w->failed < 0 || w->stopping || &w->child[w->failed] == c;
+    bool shown = w->failed < 0 || w->stopping || w->speaker >= 0 || &w->child[w->failed] == c;
     if (!n)
         return;
     if (shown)
-        write_line(STDERR_FILENO, c->line.data, n);
+        show_lines(w, (int)(c - w->child), c->line.data, n);
     if (c->log_fd >= 0)
         write_line(c->log_fd, c->line.data, n);
     memmove(c->line.data, c->line.data + n, c->line.len - n);
@@ -396,7 +431,7 @@ static int start_all(struct spawner *w, const char *program, char *const *argv, 
 int spawn_ranks(const struct spawn *s, const char *program, char *const *argv, int *ret_exit,
                 struct err *e)
 {
-    struct spawner w = {.spawn = s, .failed = -1};
+    struct spawner w = {.spawn = s, .failed = -1, .speaker = -1};
     sigset_t ours, before;
     int code = check_spawn(s, e);
     if (code)

@@ -27,11 +27,12 @@ struct spawn {
  * Starts `program` (a path) with argv and waits until all have ended. *ret_exit: 0, or the exit
  * code of the rank that was the first to fail, 128 + N if signal N ended it.
  *
- * Lines that ranks write to stderr are passed on whole. Once a rank has failed only its own are, so
- * that its sentence stands first; the others are asked to end (SIGTERM, then SIGKILL), except after
- * the codes of a run that was asked to stop, which they return, too. SIGINT, SIGTERM, SIGHUP,
- * SIGUSR1, SIGUSR2 and SIGQUIT are passed on to all. If this process is killed its ranks are
- * killed.
+ * Lines that ranks write to stderr are passed on whole; with a log folder those that are tagged
+ * with a rank ("[rank 3] ") and no errors go there alone. Once a rank has written an error, or has
+ * failed, only its own are, so that its sentence stands alone; the others are asked to end
+ * (SIGTERM, then SIGKILL), except after the codes of a run that was asked to stop, which they
+ * return, too. SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGQUIT are passed on to all. If this
+ * process is killed its ranks are killed.
  *
  * ERR_USAGE: the numbers do not fit each other; ERR_IO, ERR_RESOURCE: nothing was started, or what
  * was has been ended.

@@ -13,14 +13,15 @@
 #include "base/thread/thread.h"
 
 struct watch {
-    const struct comm *comm;
+    struct comm comm; /* a copy: the rank's may move */
     struct watch_options options;
     struct watch_state state;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool closing, expired;
-    int64_t steps; /* begun */
+    int64_t steps;     /* begun */
+    uint64_t progress; /* of the comm, at the last look */
     struct err fault;
     double fault_since;
 };
@@ -52,9 +53,10 @@ struct watch_limits watch_usual(double step)
     struct watch_limits l = {.grace = 10};
     for (int p = 0; p < WATCH_PHASES; p++)
         l.seconds[p] = step;
-    l.seconds[WATCH_START] = 10 * step;
-    l.seconds[WATCH_LOAD] = l.seconds[WATCH_SAVE] = 20 * step;
-    l.seconds[WATCH_INDEX] = 120 * step;
+    l.first = fmax(300, 3 * step);
+    l.seconds[WATCH_START] = fmax(300, 3 * step);
+    l.seconds[WATCH_LOAD] = l.seconds[WATCH_SAVE] = fmax(600, 6 * step);
+    l.seconds[WATCH_INDEX] = fmax(3600, 6 * step);
     return l;
 }
 
@@ -65,7 +67,7 @@ double watch_left(const struct watch_state *s, const struct watch_limits *l, dou
     if (limit <= 0)
         return INFINITY;
     if (s->first_step && s->phase >= WATCH_DATA && s->phase <= WATCH_UPDATE)
-        limit *= 10;
+        limit = fmax(limit, l->first);
     if (in_call)
         limit *= 1.5;
     return s->since + limit - now;
@@ -73,7 +75,7 @@ double watch_left(const struct watch_state *s, const struct watch_limits *l, dou
 
 static void describe_state(const struct watch *w, char *ret, size_t size)
 {
-    int n = snprintf(ret, size, "rank %d", w->comm->rank);
+    int n = snprintf(ret, size, "rank %d", w->comm.rank);
     if (w->state.step > 0)
         n += snprintf(ret + n, size - (size_t)n, ", step %lld", (long long)w->state.step);
     snprintf(ret + n, size - (size_t)n, ", %s", watch_phase_name(w->state.phase));
@@ -82,10 +84,13 @@ static void describe_state(const struct watch *w, char *ret, size_t size)
 /* With the lock held. Seconds until the next look. */
 static double look(struct watch *w)
 {
-    char where[128];
+    char where[128], missing[64] = "";
     double now = watch_clock();
     struct comm_state s;
-    comm_look(w->comm, &s);
+    comm_look(&w->comm, &s);
+    if (s.progress != w->progress)
+        w->state.since = now;
+    w->progress = s.progress;
     double left = watch_left(&w->state, &w->options.limits, now, s.in_call);
     if (s.fault && !w->fault.code) { /* of another rank */
         err_set(&w->fault, s.fault, "%s", s.text);
@@ -99,10 +104,12 @@ static double look(struct watch *w)
     if (w->fault.code || left >= 0)
         return w->fault.code || left > 1 ? 1 : left;
     describe_state(w, where, sizeof(where));
-    err_set(&w->fault, ERR_FAULT, "%s: no progress for %.3g s%s%s", where, now - w->state.since,
-            s.in_call ? ", in " : "", s.in_call ? s.call : "");
+    if (s.in_call && s.missing != COMM_NOBODY)
+        snprintf(missing, sizeof(missing), ", which rank %d has not joined", s.missing);
+    err_set(&w->fault, ERR_FAULT, "%s: no progress for %.3g s%s%s%s", where, now - w->state.since,
+            s.in_call ? ", in " : "", s.in_call ? s.call : "", missing);
     w->fault_since = now;
-    comm_interrupt(w->comm, &w->fault);
+    comm_interrupt(&w->comm, &w->fault);
     return 1;
 }
 
@@ -127,7 +134,7 @@ int watch_open(struct watch **ret, const struct comm *c, const struct watch_opti
 {
     struct watch *w = mem_new(1, sizeof(*w));
     pthread_condattr_t a;
-    w->comm = c;
+    w->comm = *c;
     w->options = *o;
     w->state.since = watch_clock();
     pthread_mutex_init(&w->lock, NULL);

@@ -5,10 +5,10 @@
 /*
  * A watchdog of one rank: a thread that looks whether the rank gets on. The rank says which phase
  * of which step it enters and, in long ones, that it has done some of it (a beat). Without either
- * for longer than the phase's limit the rank hangs: the watchdog ends the calls of all ranks
- * (comm_interrupt) with a sentence that names rank, step, phase and the collective that the rank is
- * in, if it is in one. A rank that waits for others has half as much time again, so that the one
- * that does not come speaks first.
+ * for longer than the phase's limit, and without a collective that goes on, the rank hangs: the
+ * watchdog ends the calls of all ranks (comm_interrupt) with a sentence that names rank, step,
+ * phase and, if the rank is in one, the collective and who has not joined it. A rank that waits for
+ * others has half as much time again, so that the one that does not come speaks first.
  *
  * A rank that still does not get on some seconds after a fault is stuck outside of the collectives;
  * the program is then told, and ends itself with the fault's code (70).
@@ -32,14 +32,17 @@ enum watch_phase {
 
 const char *watch_phase_name(enum watch_phase p);
 
-/* Seconds without a beat or another phase; 0: no limit. Of a rank's first step: ten times as long.
- */
+/* Seconds without progress: a beat, another phase, a collective that goes on; 0: no limit. */
 struct watch_limits {
     double seconds[WATCH_PHASES];
+    double first; /* for the data, micro-batches and update of a rank's first step */
     double grace; /* from a fault to `expire` */
 };
 
-/* From the seconds that a step may take: start, index maps, load and save have limits of their own.
+/*
+ * From the seconds that a phase of a step may take. The others have limits of their own, for they
+ * may take long while nobody says anything: a start, a load, a save and the first step at least
+ * some minutes, index maps an hour.
  */
 struct watch_limits watch_usual(double step);
 
@@ -66,7 +69,8 @@ struct watch_options {
 };
 
 /*
- * `c` outlives the watch. Begins in WATCH_START. ERR_RESOURCE: no thread could be started.
+ * The rank's comm stays open until watch_close; the struct itself may move. Begins in WATCH_START.
+ * ERR_RESOURCE: no thread could be started.
  */
 int watch_open(struct watch **ret, const struct comm *c, const struct watch_options *o,
                struct err *e);

@@ -37,7 +37,7 @@ static void torchrun(void)
     T_EQ(p.local_rank, -1);
     T_STR(p.host, "");
     T_EQ(p.port, LAUNCH_PORT);
-    T_OK(PLACE(p, "RANK=1", "WORLD_SIZE=2", "WEFT_LISTEN_FD="), &e);
+    T_OK(PLACE(p, "RANK=1", "WORLD_SIZE=2", "WEFT_LISTEN_FD=-1"), &e);
     T_EQ(p.listen_fd, -1);
 }
 

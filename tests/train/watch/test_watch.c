@@ -27,6 +27,12 @@ static void limits_of_phases(void)
     T_NEAR(watch_left(&s, &l, 131, false), 569, 1e-9);
     s.phase = WATCH_INDEX;
     T_NEAR(watch_left(&s, &l, 131, false), 3569, 1e-9);
+    l = watch_usual(3600);
+    s.phase = WATCH_START;
+    T_NEAR(watch_left(&s, &l, 100, false), 3 * 3600, 1e-9);
+    s.phase = WATCH_LOAD;
+    T_NEAR(watch_left(&s, &l, 100, true), 9 * 3600, 1e-9);
+    s.phase = WATCH_INDEX;
     l.seconds[WATCH_INDEX] = 0;
     T_CHECK(watch_left(&s, &l, 1e12, false) == INFINITY);
 }

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/guard.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "train/watch/replica.h"
+
+/* The process does not return from where it is: its own watchdog says what is known and ends it. */
+static void end_process(void *arg, const struct err *why)
+{
+    (void)arg;
+    log_err(why);
+    _exit(why->code);
+}
+
+int guard_open(struct job *j, struct err *e)
+{
+    struct watch_options o = {.expire = end_process};
+    if (j->comm.world < 2)
+        return 0;
+    /* one that waits has half as much time again (watch.h) */
+    o.limits = watch_usual(j->o->timeout_minutes * 60 / 1.5);
+    return watch_open(&j->watch, &j->comm, &o, e);
+}
+
+void guard_close(struct job *j)
+{
+    watch_close(j->watch);
+    j->watch = NULL;
+}
+
+void guard_enter(struct job *j, enum watch_phase p)
+{
+    watch_enter(j->watch, p, j->rank.at.iteration);
+}
+
+void guard_progress(void *arg, enum rank_phase p, int64_t step)
+{
+    static const enum watch_phase phase[] = {[RANK_DATA] = WATCH_DATA,
+                                             [RANK_MICRO] = WATCH_MICRO,
+                                             [RANK_UPDATE] = WATCH_UPDATE,
+                                             [RANK_EVAL] = WATCH_EVAL};
+    struct job *j = arg;
+    watch_enter(j->watch, phase[p], p == RANK_EVAL ? step - 1 : step);
+}
+
+/* What of the weights the ranks of a group hold alike: over data-parallel ranks all of it, over
+ * tensor-parallel ones what is not cut. */
+static size_t add_replicas(const struct params *ps, const char *weights, size_t size, bool uncut,
+                           struct replica *ret)
+{
+    size_t n = 0;
+    for (int i = 0; i < ps->n; i++) {
+        const struct param *p = &ps->at[i];
+        for (int k = 0; k < p->sources && (!uncut || p->split == SPLIT_NONE); k++) {
+            const struct param_source *s = &p->source[k];
+            int64_t at = p->offset + s->row * p->size[1], elements = s->count[0] * p->size[1];
+            ret[n++] =
+                (struct replica){s->name, weights + (size_t)at * size, (size_t)elements * size};
+        }
+    }
+    return n;
+}
+
+int guard_compare(struct job *j, struct err *e)
+{
+    struct rank *r = &j->rank;
+    if (r->comm.world < 2)
+        return 0;
+    size_t size = dtype_size(r->weights.dtype);
+    bool host = r->dev.desc.host;
+    char *copy = host ? NULL : mem_new((size_t)r->params.elements, size);
+    struct replica *all = mem_new((size_t)r->params.n * PARAM_SOURCES, sizeof(*all));
+    if (copy)
+        rank_fetch(r, copy, r->weights);
+    const char *weights = host ? r->weights.data : copy;
+    size_t n = add_replicas(&r->params, weights, size, false, all);
+    int code = replicas_compare(&r->comm, GROUP_DP_CP, all, n, e);
+    if (!code) {
+        n = add_replicas(&r->params, weights, size, true, all);
+        code = replicas_compare(&r->comm, GROUP_TP, all, n, e);
+    }
+    free(all);
+    free(copy);
+    return code;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_GUARD_H
+#define TRAIN_GUARD_H
+
+/*
+ * What a job of several processes is guarded by: a watchdog in each of them (train/watch/watch.h),
+ * and comparisons of the weights that several hold. With one process nothing here does anything.
+ */
+
+#include "train/job.h"
+#include "train/watch/watch.h"
+
+/* After job_open_world. `--distributed-timeout-minutes` is what a process that waits for others may
+ * take for a phase of a step. ERR_RESOURCE: no thread could be started. */
+int guard_open(struct job *j, struct err *e);
+/* Before the rank's comm is closed. */
+void guard_close(struct job *j);
+
+/* The phase that this process is in from now on. */
+void guard_enter(struct job *j, enum watch_phase p);
+
+/* rank_config.progress, `arg` a struct job. */
+void guard_progress(void *arg, enum rank_phase p, int64_t step);
+
+/*
+ * All processes together: that those which hold the same weights hold the same bytes. ERR_FAULT
+ * names the tensor and the ranks.
+ */
+int guard_compare(struct job *j, struct err *e);
+
+#endif
