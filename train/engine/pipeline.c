@@ -8,6 +8,16 @@
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
+static void take_chunk(struct rank *r, int i)
+{
+    const struct rank_config *c = &r->config;
+    struct chunk *k = &r->pipe.chunk[i];
+    int at = mesh_coord(c->layout.mesh, c->rank).pp;
+    k->stage = layout_stage(c->layout, c->spec.layers, at, i);
+    weights_bind(&k->w, &r->params, k->stage, r->weights);
+    weights_bind(&k->g, &r->params, k->stage, r->grads);
+}
+
 void pipeline_take(struct rank *r, struct slab *s)
 {
     struct pipeline *p = &r->pipe;
@@ -18,12 +28,16 @@ void pipeline_take(struct rank *r, struct slab *s)
         schedule_build(&p->schedule, shape, mesh_coord(c->layout.mesh, c->rank).pp);
         size_t places = (size_t)p->schedule.places, buffers = (size_t)p->schedule.buffers;
         p->place = mem_new(places, sizeof(*p->place));
+        p->chunk = mem_new((size_t)c->layout.chunks, sizeof(*p->chunk));
         p->received = mem_new(buffers + 1, sizeof(*p->received));
     }
     int64_t rows = stream_count(&r->model, r->model.tokens), width = c->spec.hidden;
     for (int i = 1; i < p->schedule.places; i++)
         model_take_place(&r->model, s, &p->place[i].acts);
     p->place[0].acts = r->model.a;
+    p->chunk[0] = (struct chunk){r->model.stage, r->model.w, r->model.g};
+    for (int i = 1; i < c->layout.chunks; i++)
+        take_chunk(r, i);
     if (c->layout.mesh.pp == 1)
         return;
     for (int i = 0; i <= p->schedule.buffers; i++)
@@ -37,11 +51,18 @@ void pipeline_finish(struct rank *r)
     struct pipeline *p = &r->pipe;
     if (!p->place)
         return;
-    r->model.a = p->place[0].acts; /* whose layers are the model's to free */
+    r->model.a = p->place[0].acts; /* what it has allocated is the model's to free */
+    r->model.w = p->chunk[0].w;
+    r->model.g = p->chunk[0].g;
+    for (int i = 1; i < r->config.layout.chunks; i++) {
+        weights_finish(&p->chunk[i].w);
+        weights_finish(&p->chunk[i].g);
+    }
     for (int i = 1; i < p->schedule.places; i++)
         model_place_finish(&p->place[i].acts);
     schedule_finish(&p->schedule);
     free(p->place);
+    free(p->chunk);
     free(p->received);
     *p = (struct pipeline){0};
 }
@@ -87,39 +108,61 @@ static double counted(const struct batch *b)
     return sum;
 }
 
-static struct in_flight *enter(struct rank *r, int place)
+/* Makes the model the stage of a chunk, in a place, with the micro-batch of the place `home`. */
+static struct in_flight *enter(struct rank *r, int chunk, int place, int home)
 {
+    const struct chunk *c = &r->pipe.chunk[chunk];
+    r->model.stage = c->stage;
+    r->model.w = c->w;
+    r->model.g = c->g;
     r->model.a = r->pipe.place[place].acts;
+    if (home != place && !FAULT("chunk_batch"))
+        model_share_batch(&r->model.a, &r->pipe.place[home].acts);
     return &r->pipe.place[place];
+}
+
+/* The first chunk fetches a micro-batch, later ones find it in its place. */
+static int fetch(struct rank *r, const struct slot *s, struct in_flight *at,
+                 struct pipeline_source *in, struct err *e)
+{
+    const struct batch *b;
+    if (s->chunk) {
+        at->pass = r->pipe.place[s->home].pass;
+        at->labels = r->pipe.place[s->home].labels;
+        return 0;
+    }
+    int code = in->next(in->arg, &b, e);
+    if (code)
+        return code;
+    at->labels = b->loss_mask ? counted(b) : 1; /* the planner's batch has none */
+    in->labels += at->labels;
+    at->pass = rank_pass(r, b, true);
+    rank_stage(r, b);
+    return 0;
 }
 
 static int run_forward(struct rank *r, const struct slot *s, struct pipeline_source *in,
                        struct err *e)
 {
-    struct in_flight *at = enter(r, s->place);
-    const struct batch *b;
-    int code = in->next(in->arg, &b, e);
+    struct in_flight *at = enter(r, s->chunk, s->place, s->home);
+    wait_for(r, &at->sent);
+    int code = fetch(r, s, at, in, e);
     if (code)
         return code;
-    double n = b->loss_mask ? counted(b) : 1; /* the planner's batch has none */
-    in->labels += n;
-    wait_for(r, &at->sent);
-    at->pass = rank_pass(r, b, true);
-    rank_stage(r, b);
     if (!r->model.stage.embed)
         take_message(r, &r->pipe.received[s->buffer], r->model.a.x);
     model_forward(&r->model, &at->pass);
     if (r->model.stage.head)
         model_loss(&r->model, &at->pass, tensor_rows(r->totals, 0, 1),
-                   (float)rank_loss_scale(r, n));
+                   (float)rank_loss_scale(r, at->labels));
     else
-        at->sent = send(r, r->model.a.r, s->peer);
+        at->sent = send(r, model_output(&r->model), s->peer);
     return 0;
 }
 
 static void run_backward(struct rank *r, const struct slot *s)
 {
-    struct in_flight *at = enter(r, s->place);
+    struct in_flight *at = enter(r, s->chunk, s->place, s->home);
     if (!r->model.stage.head)
         take_message(r, &r->pipe.received[s->buffer], r->model.a.dr);
     model_backward(&r->model, &at->pass);
@@ -148,14 +191,30 @@ int pipeline_train(struct rank *r, struct pipeline_source *in, struct err *e)
         wait_for(r, &r->pipe.place[i].sent);
     for (int i = 0; i < PIPELINE_SENDS; i++)
         wait_for(r, &r->pipe.sent[i].ticket);
-    enter(r, 0);
+    enter(r, 0, 0, 0);
     return code;
+}
+
+/* One stage of a micro-batch that is staged. */
+static void evaluate_stage(struct rank *r, int chunk, const struct model_pass *p)
+{
+    int pp = r->config.layout.mesh.pp, at = mesh_coord(r->config.layout.mesh, r->config.rank).pp;
+    enter(r, chunk, 0, 0);
+    if (!r->model.stage.embed) {
+        struct tensor from = r->pipe.received[0].t;
+        comm_wait(&r->comm, receive(r, from, (at + pp - 1) % pp));
+        copy(r, r->model.a.x, from);
+    }
+    model_forward(&r->model, p);
+    if (r->model.stage.head)
+        model_loss(&r->model, p, tensor_rows(r->totals, 0, 1), 0);
+    else
+        comm_wait(&r->comm, send(r, model_output(&r->model), (at + 1) % pp));
 }
 
 int pipeline_evaluate(struct rank *r, struct pipeline_source *in, int64_t micros, struct err *e)
 {
-    int at = mesh_coord(r->config.layout.mesh, r->config.rank).pp, code = 0;
-    struct tensor from = r->config.layout.mesh.pp > 1 ? r->pipe.received[0].t : (struct tensor){0};
+    int chunks = r->pipe.chunk ? r->config.layout.chunks : 1, code = 0;
     for (int64_t i = 0; !code && i < micros; i++) {
         const struct batch *b;
         code = in->next(in->arg, &b, e);
@@ -164,15 +223,10 @@ int pipeline_evaluate(struct rank *r, struct pipeline_source *in, int64_t micros
         struct model_pass p = rank_pass(r, b, false);
         in->labels += counted(b);
         rank_stage(r, b);
-        if (!r->model.stage.embed) {
-            comm_wait(&r->comm, receive(r, from, at - 1));
-            copy(r, r->model.a.x, from);
-        }
-        model_forward(&r->model, &p);
-        if (r->model.stage.head)
-            model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), 0);
-        else
-            comm_wait(&r->comm, send(r, r->model.a.r, at + 1));
+        for (int chunk = 0; chunk < chunks; chunk++)
+            evaluate_stage(r, chunk, &p);
     }
+    if (r->pipe.chunk)
+        enter(r, 0, 0, 0);
     return code;
 }

@@ -185,6 +185,17 @@ static void fill_weights(struct rank *r, struct pool *pool)
     }
 }
 
+/* Of the chunks of a pipeline rank. */
+static int most_layers(const struct rank_config *c, int pp)
+{
+    int most = 0;
+    for (int i = 0; i < c->layout.chunks; i++) {
+        int layers = layout_stage(c->layout, c->spec.layers, pp, i).layers;
+        most = layers > most ? layers : most;
+    }
+    return most;
+}
+
 /* What of the model and the optimizer follows from the configuration. */
 static void rank_shape(struct rank *r)
 {
@@ -192,6 +203,7 @@ static void rank_shape(struct rank *r)
     int tp = c->layout.mesh.tp;
     struct coord at = mesh_coord(c->layout.mesh, c->rank);
     r->model = (struct model){.stage = layout_stage(c->layout, c->spec.layers, at.pp, 0),
+                              .most_layers = most_layers(c, at.pp),
                               .params = &r->params,
                               .spec = &r->config.spec,
                               .ops = &r->ops,
@@ -248,9 +260,6 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
     int code = spec_check(&c->spec, e);
     if (!code && c->layout.zero > 1)
         code = err_set(e, ERR_USAGE, "ZeRO stage %d: this weft has stages 0 and 1", c->layout.zero);
-    if (!code && c->layout.chunks > 1)
-        code = err_set(e, ERR_USAGE, "%d virtual stages for each pipeline rank: this weft has 1",
-                       c->layout.chunks);
     if (!code)
         code = rank_ops(r, e);
     if (!code)
@@ -406,7 +415,9 @@ void rank_share_batches(const struct rank *r, struct batch_layout *l)
 
 void rank_put_labels(struct rank *r, double labels)
 {
-    r->host_totals[1] = r->model.stage.head ? labels : 0; /* where the losses are */
+    struct mesh m = r->config.layout.mesh;
+    bool head = mesh_coord(m, r->config.rank).pp == m.pp - 1; /* where the losses are */
+    r->host_totals[1] = head ? labels : 0;
     rank_put(r, tensor_rows(r->totals, 1, 1), &r->host_totals[1]);
 }
 

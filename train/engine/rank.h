@@ -103,6 +103,7 @@ struct stage_slot {
 struct in_flight {
     struct acts acts; /* of place 0: the model's own */
     struct model_pass pass;
+    double labels;           /* that count */
     struct comm_ticket sent; /* of its output */
 };
 
@@ -114,9 +115,16 @@ struct message {
 
 enum { PIPELINE_SENDS = 2 }; /* gradients on their way at a time */
 
+/* One of the stages that a rank has. */
+struct chunk {
+    struct stage stage;
+    struct weights w, g; /* of chunk 0: the model's own */
+};
+
 /* Training alone. */
 struct pipeline {
     struct schedule schedule;
+    struct chunk *chunk;                 /* [layout.chunks] */
     struct in_flight *place;             /* [schedule.places] */
     struct message *received;            /* [schedule.buffers + 1] */
     struct message sent[PIPELINE_SENDS]; /* gradients */

@@ -11,9 +11,15 @@ struct layout layout_plain(struct mesh m)
 struct stage layout_stage(struct layout l, int64_t layers, int pp, int chunk)
 {
     int stages = l.mesh.pp * l.chunks, at = chunk * l.mesh.pp + pp;
-    int each = (int)(layers / stages);
+    int each = (int)(layers / stages), first = at * each;
+    if (l.layers) {
+        each = (int)l.layers[at];
+        first = 0;
+        for (int i = 0; i < at; i++)
+            first += (int)l.layers[i];
+    }
     return (struct stage){
-        .first = at * each, .layers = each, .embed = at == 0, .head = at == stages - 1};
+        .first = first, .layers = each, .embed = at == 0, .head = at == stages - 1};
 }
 
 static int check_degrees(const struct layout *l, struct err *e)
@@ -68,10 +74,28 @@ static int check_context(const struct layout_model *m, const struct layout *l, s
     return 0;
 }
 
+/* Layers that stages have by a list. */
+static int check_shares(const struct layout_model *m, const struct layout *l, struct err *e)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < l->mesh.pp * l->chunks; i++) {
+        if (l->layers[i] < 0)
+            return err_set(e, ERR_USAGE, "pipeline stage %d has %lld layers: expected 0 or more", i,
+                           (long long)l->layers[i]);
+        sum += l->layers[i];
+    }
+    if (sum != m->layers)
+        return err_set(e, ERR_USAGE, "%d pipeline stages have %lld layers: expected %lld",
+                       l->mesh.pp * l->chunks, (long long)sum, (long long)m->layers);
+    return 0;
+}
+
 static int check_pipeline(const struct layout_model *m, const struct layout *l, struct err *e)
 {
     int pp = l->mesh.pp;
-    if (!l->uneven && m->layers % ((int64_t)pp * l->chunks))
+    if (l->layers && check_shares(m, l, e))
+        return ERR_USAGE;
+    if (!l->layers && m->layers % ((int64_t)pp * l->chunks))
         return err_set(e, ERR_USAGE,
                        "%lld layers cannot be shared out to pipeline-model-parallel-size %d with "
                        "%d stages on each rank",

@@ -21,7 +21,8 @@ struct layout {
     bool sequence; /* sequence parallel: tokens are split over the tensor-parallel ranks, too */
     int chunks;    /* stages that a pipeline rank holds; above 1: interleaved */
     int zero;      /* 0 to ZERO_MAX: what data-parallel ranks share out */
-    bool uneven;   /* stages have the layers that balance_layers gave them (train/schedule) */
+    const int64_t *layers; /* of each stage, pp x chunks in stage order, as balance_layers
+                            * (train/schedule) shares them out: the caller's; NULL: equally many */
 };
 
 /* Consecutive layers of a model, with the embedding before them and the head after them. */
@@ -33,8 +34,8 @@ struct stage {
 /* One stage on each pipeline rank, no sequence parallelism, ZeRO 0. */
 struct layout layout_plain(struct mesh m);
 
-/* What the pipeline rank `pp` holds as its chunk number `chunk`: of pp x chunks stages of equally
- * many layers, stage chunk * pp's size + pp. */
+/* What the pipeline rank `pp` holds as its chunk number `chunk`: of pp x chunks stages, stage
+ * chunk * pp's size + pp. */
 struct stage layout_stage(struct layout l, int64_t layers, int pp, int chunk);
 
 /* What of a model and a batch decides which layouts it can have. */

@@ -33,9 +33,9 @@ static void take_layer(const struct model *m, struct slab *s, struct layer_acts 
  */
 static void take_layers(const struct model *m, struct slab *s, struct acts *a)
 {
-    int64_t layers = m->stage.layers;
+    int64_t layers = m->most_layers;
     if (!a->layer)
-        a->layer = mem_new((size_t)layers, sizeof(*a->layer));
+        a->layer = mem_new((size_t)layers + 1, sizeof(*a->layer));
     if (m->use == MODEL_TRAIN) {
         for (int64_t l = 0; l < layers; l++)
             take_layer(m, s, &a->layer[l], l == 0);
@@ -122,6 +122,17 @@ void model_take_place(struct model *m, struct slab *s, struct acts *ret)
     *ret = m->a;
     ret->layer = layer;
     take_kept(m, s, ret);
+}
+
+void model_share_batch(struct acts *a, const struct acts *from)
+{
+    a->id = from->id;
+    a->position = from->position;
+    a->label = from->label;
+    a->mask = from->mask;
+    a->q_start = from->q_start;
+    a->k_start = from->k_start;
+    a->k_len = from->k_len;
 }
 
 void model_place_finish(struct acts *a)

@@ -81,24 +81,33 @@ static enum norm norm_of(const struct spec *s)
 /*
  * The stream with what waits in sub, and the final norm. Where the next stage goes on, the stream
  * alone leaves: there is no op for that, so the norm's output goes to a place that nobody reads,
- * and backward it has no gradient.
+ * and backward it has no gradient. A stage without layers adds nothing to the stream.
  */
 static void leave_stage(struct model *m, const struct model_pass *p)
 {
     int last = m->stage.layers - 1;
-    bool head = m->stage.head;
+    bool head = m->stage.head, some = m->stage.layers > 0;
+    struct tensor none = {0};
+    if (!some && !head)
+        return;
     op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
                                         .eps = (float)m->spec->norm_eps,
                                         .y = stream_rows(m, p, m->a.y),
-                                        .r = stream_rows(m, p, m->a.r),
+                                        .r = some ? stream_rows(m, p, m->a.r) : none,
                                         .mean = stream_rows(m, p, m->a.mean),
                                         .rstd = stream_rows(m, p, m->a.rstd),
-                                        .x = stream_rows(m, p, m->a.layer[last].r2),
-                                        .a = stream_rows(m, p, m->a.sub),
-                                        .bias = m->w.layer[last].down_b,
+                                        .x = stream_rows(m, p, some ? m->a.layer[last].r2 : m->a.x),
+                                        .a = some ? stream_rows(m, p, m->a.sub) : none,
+                                        .bias = some ? m->w.layer[last].down_b : none,
                                         .w = head ? m->w.norm : m->w.layer[last].norm2,
                                         .b = head ? m->w.norm_b : m->w.layer[last].norm2_b,
-                                        .drop = model_dropout(m, p, DROP_MLP, last)});
+                                        .drop = some ? model_dropout(m, p, DROP_MLP, last)
+                                                     : (struct dropout){0}});
+}
+
+struct tensor model_output(const struct model *m)
+{
+    return m->stage.layers || FAULT("empty_stage") ? m->a.r : m->a.x;
 }
 
 void model_forward(struct model *m, const struct model_pass *p)
@@ -107,7 +116,8 @@ void model_forward(struct model *m, const struct model_pass *p)
 
     if (m->stage.embed)
         embed_forward(m, p);
-    block_forward(m, p, 0, stream_rows(m, p, m->a.x), none, none);
+    if (m->stage.layers)
+        block_forward(m, p, 0, stream_rows(m, p, m->a.x), none, none);
     for (int l = 1; l < m->stage.layers; l++)
         block_forward(m, p, l, stream_rows(m, p, m->a.layer[l - 1].r2), sub,
                       m->w.layer[l - 1].down_b);
@@ -118,21 +128,24 @@ void model_forward(struct model *m, const struct model_pass *p)
 static void enter_stage_backward(struct model *m, const struct model_pass *p)
 {
     int last = m->stage.layers - 1;
-    bool head = m->stage.head;
-    struct tensor dr = stream_rows(m, p, m->a.dr), dy = stream_rows(m, p, m->a.dy);
+    bool head = m->stage.head, some = m->stage.layers > 0;
+    struct tensor dr = stream_rows(m, p, m->a.dr), dy = stream_rows(m, p, m->a.dy), none = {0};
+    if (!some && !head)
+        return;
     op_fill(m->ops, &(struct fill_args){.y = head ? dr : dy, .value = 0});
     op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
                                                 .dr = dr,
                                                 .dy = dy,
-                                                .r = stream_rows(m, p, m->a.r),
+                                                .r = stream_rows(m, p, model_output(m)),
                                                 .mean = stream_rows(m, p, m->a.mean),
                                                 .rstd = stream_rows(m, p, m->a.rstd),
                                                 .w = head ? m->w.norm : m->w.layer[last].norm2,
                                                 .dw = head ? m->g.norm : m->g.layer[last].norm2,
                                                 .db = head ? m->g.norm_b : m->g.layer[last].norm2_b,
-                                                .da = stream_rows(m, p, m->a.dsub),
-                                                .dbias = m->g.layer[last].down_b,
-                                                .drop = model_dropout(m, p, DROP_MLP, last)});
+                                                .da = some ? stream_rows(m, p, m->a.dsub) : none,
+                                                .dbias = some ? m->g.layer[last].down_b : none,
+                                                .drop = some ? model_dropout(m, p, DROP_MLP, last)
+                                                             : (struct dropout){0}});
 }
 
 void model_backward(struct model *m, const struct model_pass *p)

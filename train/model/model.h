@@ -62,6 +62,7 @@ enum model_use { MODEL_TRAIN, MODEL_EVAL, MODEL_DECODE };
 
 struct model {
     struct stage stage; /* layers that it has: `l` below counts from the first of them */
+    int most_layers;    /* of any stage that this model may be: activations are cut for them */
     const struct params *params;
     const struct spec *spec;
     struct ops *ops;
@@ -93,6 +94,9 @@ void model_take_acts(struct model *m, struct slab *activations, enum model_use u
  */
 void model_take_place(struct model *m, struct slab *activations, struct acts *ret);
 void model_place_finish(struct acts *a);
+
+/* Makes `a` a place whose micro-batch (ids, positions, labels, sequences) is that of `from`. */
+void model_share_batch(struct acts *a, const struct acts *from);
 void model_finish(struct model *m);
 
 /* Fills cos and sin through the device; once, after binding. */
@@ -126,11 +130,12 @@ struct vocab_part {
 struct vocab_part model_vocab(const struct model *m);
 
 /*
- * The stage's layers. What goes in is the micro-batch, or in a later stage of a pipeline the
- * residual stream in acts.x. What comes out is the final norm in acts.y, or in an earlier stage
- * than the last one the stream in acts.r.
+ * The stage's layers, which may be none. What goes in is the micro-batch, or in a later stage of a
+ * pipeline the residual stream in acts.x. What comes out is the final norm in acts.y, or in an
+ * earlier stage than the last one the stream in model_output.
  */
 void model_forward(struct model *m, const struct model_pass *p);
+struct tensor model_output(const struct model *m);
 
 /*
  * Loss of the pass from acts.y, label and mask: adds the sum of masked losses to total (F64 [1])

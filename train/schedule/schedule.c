@@ -238,6 +238,7 @@ static void add_work(struct builder *b, size_t i, struct work w)
     if (w.kind == SLOT_FORWARD)
         *place = take(&b->places);
     slot->place = *place;
+    slot->home = b->place[w.micro];
     if (w.kind == SLOT_WEIGHT_GRAD)
         b->places.taken[*place] = false;
 }

@@ -37,6 +37,7 @@ struct slot {
     int tag;          /* of the message: its number, from 0, among those between the two ranks in
                        * this direction, the same on both sides; SCHEDULE_NONE without a message */
     int place;        /* all but SLOT_RECEIVE: what the forward keeps, 0 .. places - 1 */
+    int home;         /* likewise: the place of the same micro-batch in chunk 0 */
     int buffer;       /* what is received, or was: 0 .. buffers - 1; SCHEDULE_NONE */
 };
 

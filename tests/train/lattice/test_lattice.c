@@ -23,10 +23,12 @@ static void run_cell(struct cell c, const struct cell_single *single)
         t_fail(__FILE__, __LINE__, "%s: %s", name, why);
 }
 
-/* Not yet: interleaved pipelines, context parallelism, ZeRO 2 and 3. */
-static bool can_run(const struct layout *l)
+/* Not yet: context parallelism, ZeRO 2 and 3. Micro-batches must be shared out evenly. */
+static bool can_run(const struct cell *c, const struct layout *l)
 {
-    return l->chunks == 1 && l->mesh.cp == 1 && l->zero <= 1;
+    int64_t micros = c->micros / l->mesh.dp;
+    return l->mesh.cp == 1 && l->zero <= 1 && c->micros % l->mesh.dp == 0 &&
+           (l->chunks == 1 || micros % l->mesh.pp == 0);
 }
 
 static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l))
@@ -37,8 +39,7 @@ static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l))
                                    .kv_heads = c.spec.kv_heads,
                                    .ffn = c.spec.ffn,
                                    .padded_vocab = c.spec.padded_vocab,
-                                   .seq_length = CELL_LENGTH,
-                                   .micros = c.micros};
+                                   .seq_length = CELL_LENGTH};
     char why[600];
     c.layout = layout_plain(mesh_single());
     if (cell_run_single(&c, &single, why, sizeof(why)))
@@ -47,7 +48,7 @@ static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l))
         struct layout *all;
         size_t n = layout_list(&m, world, &all);
         for (size_t i = 0; i < n; i++)
-            if (can_run(&all[i]) && wanted(&all[i]) && c.micros % all[i].mesh.dp == 0) {
+            if (can_run(&c, &all[i]) && wanted(&all[i])) {
                 c.layout = all[i];
                 run_cell(c, &single);
             }
@@ -139,6 +140,76 @@ static void pipeline_and_others(void)
     sweep(is_pipeline_of_more);
 }
 
+static bool is_interleaved(const struct layout *l)
+{
+    return l->chunks > 1 && l->mesh.tp * l->mesh.dp <= 2;
+}
+
+/* Models of 8 layers: 2 and 4 stages on each of 2 ranks, 2 on each of 4. */
+static void interleaved(void)
+{
+    int before = cells;
+    for (int i = 0; i < 4; i++) {
+        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
+                         .real = DTYPE_F64,
+                         .micros = i & 2 ? 4 : 8,
+                         .steps = CELL_STEPS};
+        c.spec.layers = 8;
+        c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
+        run_layouts(c, is_interleaved);
+    }
+    printf("# %d cells\n", cells - before);
+}
+
+struct shares {
+    int tp, dp, pp, chunks;
+    bool sequence;
+    int zero;
+    int64_t layers[8]; /* of 4 */
+};
+
+/* Stages without layers are the embedding or the head alone, or pass the stream on. */
+static void uneven_stages(void)
+{
+    static const struct shares all[] = {
+        {1, 1, 2, 1, false, 0, {3, 1}},
+        {1, 1, 2, 1, false, 0, {4, 0}},
+        {2, 1, 2, 1, true, 0, {0, 4}},
+        {1, 2, 4, 1, false, 1, {0, 3, 1, 0}},
+        {2, 1, 4, 1, false, 0, {1, 0, 2, 1}},
+        {1, 1, 8, 1, false, 0, {0, 1, 1, 0, 1, 0, 1, 0}},
+        {1, 1, 2, 2, false, 0, {0, 1, 2, 1}},
+        {2, 2, 2, 2, true, 1, {1, 0, 3, 0}},
+        {1, 2, 2, 4, false, 0, {0, 1, 0, 2, 0, 0, 1, 0}},
+    };
+    int before = cells;
+    for (int i = 0; i < 8; i++) {
+        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
+                         .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
+                         .optimizer = i & 2 ? OPTIM_SGD_PLAIN : OPTIM_ADAM,
+                         .micros = 8,
+                         .steps = CELL_STEPS};
+        struct cell_single single;
+        char why[600];
+        if (i & 4)
+            c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
+        c.layout = layout_plain(mesh_single());
+        if (cell_run_single(&c, &single, why, sizeof(why)))
+            t_fail(__FILE__, __LINE__, "%s", why);
+        for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+            const struct shares *s = &all[k];
+            c.layout = (struct layout){.mesh = mesh_dense(s->tp, 1, s->dp, s->pp),
+                                       .chunks = s->chunks,
+                                       .sequence = s->sequence,
+                                       .zero = s->zero,
+                                       .layers = s->layers};
+            run_cell(c, &single);
+        }
+        cell_single_finish(&single);
+    }
+    printf("# %d cells\n", cells - before);
+}
+
 static void several_axes(void)
 {
     sweep(is_several);
@@ -197,4 +268,4 @@ static void any_layout_resumes_any_other(void)
 
 T_MAIN(T_CASE(data_parallel), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
        T_CASE(several_axes), T_CASE(zero_1), T_CASE(pipeline), T_CASE(pipeline_and_others),
-       T_CASE(any_layout_resumes_any_other))
+       T_CASE(interleaved), T_CASE(uneven_stages), T_CASE(any_layout_resumes_any_other))

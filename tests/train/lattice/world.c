@@ -66,10 +66,14 @@ struct spec cell_llama(void)
 void cell_name(const struct cell *c, char *ret, size_t size)
 {
     const struct layout *l = &c->layout;
-    snprintf(ret, size, "%s %s tp%d cp%d dp%d pp%d%s zero%d, %lld micro-batches%s",
+    char stages[64] = "";
+    for (int i = 0, at = 0; l->layers && i < l->mesh.pp * l->chunks; i++)
+        at += snprintf(stages + at, sizeof(stages) - (size_t)at, "%s%lld", i ? "-" : " ",
+                       (long long)l->layers[i]);
+    snprintf(ret, size, "%s %s tp%d cp%d dp%d pp%dx%d%s%s zero%d, %lld micro-batches%s",
              c->spec.act == SPEC_SWIGLU ? "llama" : "gpt", dtype_name(c->real), l->mesh.tp,
-             l->mesh.cp, l->mesh.dp, l->mesh.pp, l->sequence ? " sequence" : "", l->zero,
-             (long long)c->micros, c->spec.hidden_dropout > 0 ? ", dropout" : "");
+             l->mesh.cp, l->mesh.dp, l->mesh.pp, l->chunks, stages, l->sequence ? " sequence" : "",
+             l->zero, (long long)c->micros, c->spec.hidden_dropout > 0 ? ", dropout" : "");
 }
 
 /* ---- samples ----------------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ struct cell {
     uint64_t seed;           /* of the delays of collectives */
 };
 
-/* "gpt F64 tp2 dp4 sequence zero1, 8 micro-batches, dropout" */
+/* "gpt F64 tp2 cp1 dp1 pp2x1 3-1 sequence zero1, 8 micro-batches, dropout" */
 void cell_name(const struct cell *c, char *ret, size_t size);
 
 /* What a single rank ends with. Zeroed: nothing yet. */

@@ -52,9 +52,15 @@ static void each_rule_is_named(void)
     m = dense;
     m.layers = 7;
     T_ERR(layout_check(&m, &l, 16, &e), &e, ERR_USAGE, "7 layers cannot be shared out");
-    l.uneven = true;
+    l.layers = (const int64_t[]){0, 7};
     T_OK(layout_check(&m, &l, 16, &e), &e);
-    l.uneven = false;
+    T_EQ(layout_stage(l, 7, 1, 0).first, 0);
+    T_EQ(layout_stage(l, 7, 1, 0).layers, 7);
+    l.layers = (const int64_t[]){2, 6};
+    T_ERR(layout_check(&m, &l, 16, &e), &e, ERR_USAGE, "have 8 layers: expected 7");
+    l.layers = (const int64_t[]){8, -1};
+    T_ERR(layout_check(&m, &l, 16, &e), &e, ERR_USAGE, "stage 1 has -1 layers");
+    l.layers = NULL;
     m = dense;
     l.zero = 2;
     T_ERR(layout_check(&m, &l, 16, &e), &e, ERR_USAGE, "ZeRO stage 2 with pipeline");
