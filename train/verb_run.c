@@ -449,6 +449,9 @@ static void introduce(const struct job *j)
         snprintf(on, sizeof(on), "%d threads", d->desc.threads);
     else
         snprintf(on, sizeof(on), "%s", d->desc.name);
+    if (!d->desc.host)
+        buf_addf(&b, "; products: %s, attention: %s", j->rank.ops.entry[OP_MATMUL].backend,
+                 j->rank.ops.entry[OP_ATTENTION].backend);
     log_info("%lld parameters, %s; memory: %s", (long long)j->rank.params.parameters, on,
              buf_str(&b));
     if (j->rank.at.iteration < j->iterations)

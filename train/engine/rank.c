@@ -73,6 +73,7 @@ struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool tr
                                .sequences = r->config.documents ? b->nstretch : rows,
                                .max_len = length,
                                .train = train,
+                               .even = !r->config.documents && r->config.layout.mesh.cp <= 1,
                                .row0 = b->first * (uint64_t)length};
 }
 

@@ -49,6 +49,7 @@ static struct attention_args attention_of(const struct model *m, const struct mo
         .k_start = tensor_rows(m->a.k_start, 0, p->sequences),
         .k_len = tensor_rows(m->a.k_len, 0, p->sequences),
         .max_len = p->past + p->max_len,
+        .even = p->even && !cached,
         .scale = (float)(1.0 / sqrt((double)m->spec->head_dim)),
         .all_heads = m->spec->heads,
         .head0 = FAULT("dropout_heads") ? 0 : m->heads * comm_index(m->comm, GROUP_TP),

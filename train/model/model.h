@@ -106,6 +106,7 @@ void model_fill_tables(struct model *m);
 struct model_pass {
     int64_t n, sequences, max_len;
     bool train;    /* dropout on */
+    bool even;     /* every sequence has max_len tokens, one after the other */
     uint64_t row0; /* global index of the first token, for dropout */
     int64_t past;  /* decoding: positions already in the cache */
 };

@@ -380,6 +380,9 @@ static void need_attention(struct check c, const struct ops *o, const struct att
            (long long)a->max_len, (long long)a->window);
     need_ahead(c, o, a);
     need_drop(c, a->drop);
+    BUG_ON(a->even && (!tensor_none(a->ahead) || n != sequences * a->max_len || a->k.size[0] != n),
+           "%s: %lld queries and %lld keys are not %lld sequences of %lld", op_name(c.op),
+           (long long)n, (long long)a->k.size[0], (long long)sequences, (long long)a->max_len);
 }
 
 void op_attention(struct ops *o, const struct attention_args *a)
@@ -398,6 +401,9 @@ void op_attention_bwd(struct ops *o, const struct attention_bwd_args *a)
     need_3d(c, "dq", a->dq, q.size[0], q.size[1], q.size[2]);
     need_3d(c, "dk", a->dk, k.size[0], k.size[1], k.size[2]);
     need_3d(c, "dv", a->dv, k.size[0], k.size[1], k.size[2]);
+    BUG_ON(a->fwd.even && (a->dout.stride != a->fwd.o.stride || a->dq.stride != q.stride ||
+                           a->dk.stride != k.stride || a->dv.stride != a->fwd.v.stride),
+           "%s: even, but gradients have other strides", op_name(c.op));
     o->call(o, OP_ATTENTION_BWD, a);
 }
 

@@ -142,6 +142,10 @@ struct rope_args {
  * drop is over weights: row (row0 + query row) * all_heads + head0 + head, width max_len, column
  * key - k_start[s].
  *
+ * even: a promise about the rows. Sequence s has the query and key rows s max_len .. (s+1) max_len
+ * - 1, and in the backward dout, dq, dk and dv have the strides of o, q, k and v. What is in lse is
+ * then for the same backend's backward alone.
+ *
  * Context parallel: the keys are a part of those that the queries see, and the results of several
  * calls are merged (merge_args). ahead[s] is by how many positions the last query lies after the
  * last key, so query i of s sees keys up to k_len[s] - queries + i + ahead[s]: at least `queries`
@@ -156,7 +160,8 @@ struct attention_args {
     int64_t head0, all_heads; /* of the dropout's rows: global heads; all_heads 0: H */
     int64_t max_len;          /* no k_len is larger */
     int64_t window;           /* 0: none */
-    float scale;              /* of q k^T, usually 1 / sqrt(D) */
+    bool even;
+    float scale; /* of q k^T, usually 1 / sqrt(D) */
     struct dropout drop;
 };
 

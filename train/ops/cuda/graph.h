@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "base/core/err.h"
-#include "train/ops/cuda/library.h"
+#include "train/tensor/cuda/library.h"
 
 /* In the order of the names in graph.c. */
 struct cudnn {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/core/mem.h"
-#include "train/ops/cuda/library.h"
+#include "train/tensor/cuda/library.h"
 #include "train/tensor/cuda/dev_cuda.h"
 
 enum { CHOICES = 8, FUNCTIONS = 15 };

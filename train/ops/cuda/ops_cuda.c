@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ops/cuda/ops_cuda.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "train/ops/cuda/attend.h"
 #include "train/ops/cuda/kernels.h"
 #include "train/ops/cuda/lt.h"
 #include "train/tensor/cuda/dev_cuda.h"
 
 enum { LT_WORKSPACE = 32 << 20, ALIGN = 256 };
+
+/* The table's state. */
+struct cuda_ops {
+    struct lt *lt; /* NULL while the device is not open */
+    struct attend *attend;
+};
+
+static struct cuda_ops *state_of(const struct ops *o)
+{
+    return o->state;
+}
 
 /* A matrix that cuBLASLt is not asked about: without elements, or a sum of none. */
 static bool trivial(const struct matmul_args *a)
@@ -65,12 +80,12 @@ static int plan_product(struct ops *o, const struct matmul_args *a, const struct
 {
     struct lt_shape shape = shape_of(a);
     *ret_fused = shape.epilogue != LT_NONE;
-    int code = lt_prepare(o->state, &shape, 0, ret, e);
+    int code = lt_prepare(state_of(o)->lt, &shape, 0, ret, e);
     if (code && *ret_fused) {
         shape.epilogue = LT_NONE;
         shape.ld_aux = 0;
         *ret_fused = false;
-        code = lt_prepare(o->state, &shape, 0, ret, e);
+        code = lt_prepare(state_of(o)->lt, &shape, 0, ret, e);
     }
     return code;
 }
@@ -91,7 +106,7 @@ static bool product(struct ops *o, const struct matmul_args *a, void *workspace)
     if (plan_product(o, a, &plan, &fused, &e))
         dev_cuda_fail(o->dev, "cuBLASLt", e.msg);
     else
-        lt_run(o->state, plan, a->y.data, a->a.data, a->b.data, fused ? a->bias.data : NULL,
+        lt_run(state_of(o)->lt, plan, a->y.data, a->a.data, a->b.data, fused ? a->bias.data : NULL,
                fused ? a->pre.data : NULL, workspace);
     return fused;
 }
@@ -110,10 +125,56 @@ void cuda_matmul(struct ops *o, const void *args, void *scratch)
     dev_cuda_check(o->dev, "launch");
 }
 
+/* ---- attention: cuDNN's, else our own ----------------------------------------------------------
+ */
+
+static void run_attention(struct ops *o, const void *args, void *scratch)
+{
+    if (!attend_forward(state_of(o)->attend, args, scratch))
+        cuda_attention(o, args, scratch);
+}
+
+static void run_attention_bwd(struct ops *o, const void *args, void *scratch)
+{
+    if (!attend_backward(state_of(o)->attend, args, scratch))
+        cuda_attention_bwd(o, args, scratch);
+}
+
+/* From the shape alone: what cuDNN may need also where it is absent. */
+static size_t attention_scratch(const struct dev_desc *d, const void *args)
+{
+    struct attend_parts p;
+    return attend_cut(d, args, &p) ? p.bytes : 0;
+}
+
+static size_t attention_bwd_scratch(const struct dev_desc *d, const void *args)
+{
+    const struct attention_bwd_args *b = args;
+    size_t own = cuda_attention_bwd_scratch(d, args), other = attention_scratch(d, &b->fwd);
+    return own > other ? own : other;
+}
+
+static int prepare_attention(struct ops *o, const void *args, struct err *e)
+{
+    return attend_prepare(state_of(o)->attend, args) ? 0 : cuda_attention_prepare(o, args, e);
+}
+
 static void cuda_ops_close(struct ops *o)
 {
-    lt_close(o->state);
+    struct cuda_ops *s = o->state;
+    lt_close(s->lt);
+    attend_close(s->attend);
+    free(s);
     o->state = NULL;
+}
+
+/* Of what takes BF16: fp32 has kernels of our own and no other. */
+static void name_attention(struct ops *o)
+{
+    const struct attend *a = state_of(o)->attend;
+    o->entry[OP_ATTENTION].backend = o->entry[OP_ATTENTION_BWD].backend = attend_name(a);
+    if (*attend_why(a))
+        log_debug("attention by own kernels: %s", attend_why(a));
 }
 
 static int open_table(struct ops *o, struct dev *d, struct slab *workspace, enum dtype real,
@@ -128,8 +189,8 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace, enum
         [OP_GLU] = {cuda_glu, NULL, "cuda"},
         [OP_GLU_BWD] = {cuda_glu_bwd, NULL, "cuda"},
         [OP_ROPE] = {cuda_rope, NULL, "cuda"},
-        [OP_ATTENTION] = {cuda_attention, NULL, "cuda", cuda_attention_prepare},
-        [OP_ATTENTION_BWD] = {cuda_attention_bwd, cuda_attention_bwd_scratch, "cuda"},
+        [OP_ATTENTION] = {run_attention, attention_scratch, "own", prepare_attention},
+        [OP_ATTENTION_BWD] = {run_attention_bwd, attention_bwd_scratch, "own"},
         [OP_XENT_STATS] = {cuda_xent_stats, NULL, "cuda"},
         [OP_XENT_LOSS] = {cuda_xent_loss, NULL, "cuda"},
         [OP_ADAMW] = {cuda_adamw, NULL, "cuda"},
@@ -139,21 +200,26 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace, enum
         [OP_FILL] = {cuda_fill, NULL, "cuda"},
         [OP_COPY] = {cuda_copy, NULL, "cuda"},
     };
-    struct lt *l;
+    struct cuda_ops *state;
     *o = (struct ops){.dev = d, .workspace = workspace, .layer = -1, .call = ops_run};
     ops_set_types(o, real);
     memcpy(o->entry, entries, sizeof(entries));
     if (!d->fn) { /* nothing runs before the device is open, nor is prepared */
-        o->entry[OP_MATMUL].prepare = NULL;
+        o->entry[OP_MATMUL].prepare = o->entry[OP_ATTENTION].prepare = NULL;
         return 0;
     }
-    int code = lt_open(&l, d, library_path, LT_WORKSPACE, e);
+    state = mem_new(1, sizeof(*state));
+    int code = lt_open(&state->lt, d, library_path, LT_WORKSPACE, e);
     if (code) {
+        free(state);
         err_wrap(e, "%s", d->desc.name);
         return err_hint(e, "--library-path names the folder of libcublasLt.so");
     }
-    o->state = l;
+    state->attend = attend_open(d, library_path);
+    o->state = state;
     o->close = cuda_ops_close;
+    if (real == DTYPE_BF16)
+        name_attention(o);
     return 0;
 }
 

@@ -72,13 +72,22 @@ static __global__ void __launch_bounds__(THREADS) xent_stats(const stats_job<T> 
     const T *x = j.logits.row(i);
     peak p = {-INFINITY, 0};
     float given = j.max_given ? j.max[i] : 0, sum = 0;
+    const int64_t whole = j.width / VEC * VEC; /* the columns behind it are read one at a time */
 #pragma unroll 4
-    for (int64_t c = threadIdx.x * VEC; c < j.width; c += THREADS * VEC) {
+    for (int64_t c = threadIdx.x * VEC; c < whole; c += THREADS * VEC) {
         float v[VEC];
         load(v, x + c);
         if (j.max_given)
             for (int k = 0; k < VEC; k++)
                 sum += exp_of<T>(v[k] - given);
+        else
+            p = add<T>(p, v);
+    }
+    if (whole + threadIdx.x < j.width) {
+        float v[1];
+        load(v, x + whole + threadIdx.x);
+        if (j.max_given)
+            sum += exp_of<T>(v[0] - given);
         else
             p = add<T>(p, v);
     }
@@ -114,7 +123,7 @@ template <class T> static void issue_stats(ops *o, const xent_stats_args *a)
                       width,
                       a->first,
                       a->max_given};
-    if (width % vec == 0 && aligned(a->logits))
+    if (aligned(a->logits))
         xent_stats<vec><<<(unsigned)n, THREADS, 0, stream_of(o)>>>(j);
     else
         xent_stats<1><<<(unsigned)n, THREADS, 0, stream_of(o)>>>(j);
@@ -161,26 +170,43 @@ static __global__ void __launch_bounds__(1024) xent_loss(const loss_job j)
         *j.total += total;
 }
 
+/* What the gradient of a row's logits needs. */
+struct row_slope {
+    double factor, sum;
+    float max, by;
+    int64_t label;
+};
+
+template <class T> static __device__ float slope_of(const row_slope &r, float x, int64_t column)
+{
+    if (r.factor == 0)
+        return 0;
+    if (column == r.label) /* a probability near 1 loses its digits here */
+        return (float)((exp((double)x - (double)r.max) / r.sum - 1) * r.factor);
+    return exp_of<T>(x - r.max) * r.by;
+}
+
 template <int VEC, class T>
 static __global__ void __launch_bounds__(THREADS) xent_gradient(const loss_job j, mat_in<T> logits)
 {
-    int64_t i = blockIdx.x, label = label_column(j.label[i], j.first, j.width);
-    double factor = (double)j.mask[i] * j.scale, sum = (double)j.sum[i];
-    float max = j.max[i], by = (float)(factor / sum);
+    const int64_t i = blockIdx.x, whole = j.width / VEC * VEC, last = whole + threadIdx.x;
+    row_slope r = {(double)j.mask[i] * j.scale, (double)j.sum[i], j.max[i], 0,
+                   label_column(j.label[i], j.first, j.width)};
+    r.by = (float)(r.factor / r.sum);
     T *x = logits.row(i);
 #pragma unroll 2
-    for (int64_t c = threadIdx.x * VEC; c < j.width; c += THREADS * VEC) {
+    for (int64_t c = threadIdx.x * VEC; c < whole; c += THREADS * VEC) {
         float v[VEC];
         load(v, x + c);
-        for (int k = 0; k < VEC; k++) {
-            if (factor == 0)
-                v[k] = 0;
-            else if (c + k == label) /* a probability near 1 loses its digits here */
-                v[k] = (float)((exp((double)v[k] - (double)max) / sum - 1) * factor);
-            else
-                v[k] = exp_of<T>(v[k] - max) * by;
-        }
+        for (int k = 0; k < VEC; k++)
+            v[k] = slope_of<T>(r, v[k], c + k);
         store(x + c, v);
+    }
+    if (last < j.width) {
+        float v[1];
+        load(v, x + last);
+        v[0] = slope_of<T>(r, v[0], last);
+        store(x + last, v);
     }
 }
 
@@ -188,7 +214,7 @@ template <class T> static void issue_gradient(ops *o, tensor logits, const loss_
 {
     const int vec = wide_of<T>();
     mat_in<T> x = mat_in_of<T>(logits);
-    if (j.width % vec == 0 && aligned(logits))
+    if (aligned(logits))
         xent_gradient<vec><<<(unsigned)j.n, THREADS, 0, stream_of(o)>>>(j, x);
     else
         xent_gradient<1><<<(unsigned)j.n, THREADS, 0, stream_of(o)>>>(j, x);

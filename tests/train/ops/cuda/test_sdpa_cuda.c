@@ -16,7 +16,7 @@
 #include "tests/t.h"
 #include "tests/train/ops/cuda/narrow.h"
 #include "tests/train/ops/world.h"
-#include "train/ops/cuda/library.h"
+#include "train/tensor/cuda/library.h"
 #include "train/ops/cuda/sdpa.h"
 #include "train/tensor/cuda/dev_cuda.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRAIN_OPS_CUDA_LIBRARY_H
-#define TRAIN_OPS_CUDA_LIBRARY_H
+#ifndef TRAIN_TENSOR_CUDA_LIBRARY_H
+#define TRAIN_TENSOR_CUDA_LIBRARY_H
 
 /*
  * Shared libraries of NVIDIA that are opened when they are needed, so that a program built with

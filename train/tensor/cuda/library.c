@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/ops/cuda/library.h"
+#include "train/tensor/cuda/library.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/cuda/attend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "train/ops/cuda/sdpa.h"
+
+enum { FEWEST_TOKENS = 64, TILE = 128, SLACK = 1 << 20, ALIGN = 256, OLDEST = 80 };
+
+static const int64_t most_bytes = (int64_t)4 << 30; /* of a part that cannot be cut further */
+
+/* A shape that was prepared, and a plan for its parts; NULL: cuDNN does not take it. */
+struct attend_plan {
+    struct attend_plan *next;
+    struct sdpa_shape whole;
+    struct attend_parts part;
+    struct sdpa_plan *plan;
+};
+
+struct attend {
+    struct dev *dev;
+    struct sdpa *sdpa; /* NULL: none */
+    struct attend_plan *plans;
+    char name[64], why[256];
+};
+
+struct attend *attend_open(struct dev *d, const char *library_path)
+{
+    struct attend *a = mem_new(1, sizeof(*a));
+    struct err e = {0};
+    *a = (struct attend){.dev = d, .name = "own"};
+    if (sdpa_open(&a->sdpa, d, library_path, NULL, &e)) {
+        snprintf(a->why, sizeof(a->why), "%s", e.msg);
+        a->sdpa = NULL;
+    } else {
+        snprintf(a->name, sizeof(a->name), "cuDNN %s", sdpa_version(a->sdpa));
+    }
+    return a;
+}
+
+void attend_close(struct attend *a)
+{
+    while (a && a->plans) {
+        struct attend_plan *p = a->plans;
+        a->plans = p->next;
+        if (p->plan)
+            sdpa_plan_free(a->sdpa, p->plan);
+        free(p);
+    }
+    if (a && a->sdpa)
+        sdpa_close(a->sdpa);
+    free(a);
+}
+
+const char *attend_name(const struct attend *a)
+{
+    return a->name;
+}
+
+const char *attend_why(const struct attend *a)
+{
+    return a->why;
+}
+
+/* ---- parts -------------------------------------------------------------------------------------
+ */
+
+static bool wide(struct tensor t)
+{
+    return t.dtype == DTYPE_BF16 && (uintptr_t)t.data % 16 == 0 && t.stride % 8 == 0;
+}
+
+/* The largest divisor of n that is at most `most`, and at least 1. */
+static int64_t divisor(int64_t n, int64_t most)
+{
+    int64_t d = most < n ? most : n;
+    while (d > 1 && n % d)
+        d--;
+    return d > 1 ? d : 1;
+}
+
+static int64_t aligned(int64_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+bool attend_cut(const struct dev_desc *d, const struct attention_args *a, struct attend_parts *ret)
+{
+    int64_t tokens = a->max_len, heads = a->q.size[1], groups = a->k.size[1], dim = a->q.size[2];
+    bool taken = a->even && d->capability >= OLDEST && tokens >= FEWEST_TOKENS && dim % 8 == 0 &&
+                 dim <= 256 && a->drop.p <= 0 && !a->window && a->k_len.size[0] && wide(a->q) &&
+                 wide(a->k) && wide(a->v) && wide(a->o);
+    if (!taken || (!tensor_none(a->lse) && a->lse.stride != a->q.size[0]))
+        return false;
+    int64_t length = (tokens + TILE - 1) / TILE * TILE, each = heads / groups;
+    int64_t one = each * length * length * 2; /* bytes of a group's heads in one sequence */
+    if (one > most_bytes)
+        return false;
+    ret->sequences = divisor(a->k_len.size[0], ATTEND_BYTES / (one * groups));
+    ret->groups = one * groups <= ATTEND_BYTES ? groups : divisor(groups, ATTEND_BYTES / one);
+    int64_t part = ret->sequences * ret->groups * each; /* heads */
+    int64_t bytes = aligned(part * tokens * (int64_t)sizeof(float)) + part * length * length * 2;
+    if (each > 1) /* gradients of keys and values for every query head */
+        bytes += 2 * part * length * dim * 2;
+    ret->bytes = (size_t)bytes + SLACK;
+    return true;
+}
+
+static struct sdpa_shape shape_of(const struct attention_args *a)
+{
+    struct sdpa_shape s;
+    memset(&s, 0, sizeof(s)); /* with what lies between its members, for memcmp */
+    s.batch = a->k_len.size[0];
+    s.tokens = a->max_len;
+    s.heads = a->q.size[1];
+    s.groups = a->k.size[1];
+    s.dim = a->q.size[2];
+    s.stride.q = s.stride.dq = a->q.stride;
+    s.stride.k = s.stride.dk = a->k.stride;
+    s.stride.v = s.stride.dv = a->v.stride;
+    s.stride.o = s.stride.dout = a->o.stride;
+    s.type = DTYPE_BF16;
+    s.scale = a->scale;
+    s.causal = true;
+    s.deterministic = true;
+    s.backward = !tensor_none(a->lse);
+    return s;
+}
+
+static struct attend_plan *find(const struct attend *a, const struct attention_args *args)
+{
+    struct attend_plan *p = a->plans;
+    struct sdpa_shape s;
+    if (!args->even || args->drop.p > 0 || args->window || !p)
+        return NULL;
+    s = shape_of(args);
+    while (p && memcmp(&p->whole, &s, sizeof(s)) != 0)
+        p = p->next;
+    return p;
+}
+
+bool attend_prepare(struct attend *a, const struct attention_args *args)
+{
+    struct attend_parts part;
+    struct err e;
+    if (!a->sdpa || !attend_cut(&a->dev->desc, args, &part))
+        return false;
+    struct attend_plan *p = find(a, args);
+    if (p)
+        return p->plan;
+    p = mem_new(1, sizeof(*p));
+    *p = (struct attend_plan){.next = a->plans, .part = part};
+    struct sdpa_shape s = shape_of(args);
+    memcpy(&p->whole, &s, sizeof(s));
+    s.batch = part.sequences;
+    s.heads = s.heads / s.groups * part.groups;
+    s.groups = part.groups;
+    a->plans = p;
+    if (sdpa_prepare(a->sdpa, &s, &p->plan, &e)) {
+        log_debug("%s; own kernels are used", e.msg);
+        p->plan = NULL;
+    } else if (sdpa_workspace(p->plan) > part.bytes) {
+        log_debug("cuDNN asks for %zu bytes of workspace, expected at most %zu; own kernels are "
+                  "used",
+                  sdpa_workspace(p->plan), part.bytes);
+        sdpa_plan_free(a->sdpa, p->plan);
+        p->plan = NULL;
+    }
+    return p->plan;
+}
+
+/* ---- running -----------------------------------------------------------------------------------
+ */
+
+/* Row `row`, head `head`. */
+static void *at(struct tensor t, int64_t row, int64_t head)
+{
+    return (uint16_t *)t.data + row * t.stride + head * t.size[2];
+}
+
+/* The part that begins with sequence s and group g, the number-th of all. Each part has its own
+ * lse, one after the other. */
+static struct sdpa_tensors part_of(const struct attend_plan *p, const struct attention_args *a,
+                                   int64_t number)
+{
+    int64_t across = p->whole.groups / p->part.groups, each = p->whole.heads / p->whole.groups;
+    int64_t row = number / across * p->part.sequences * p->whole.tokens;
+    int64_t group = number % across * p->part.groups;
+    int64_t queries = p->part.sequences * p->part.groups * each * p->whole.tokens;
+    return (struct sdpa_tensors){.q = at(a->q, row, group * each),
+                                 .k = at(a->k, row, group),
+                                 .v = at(a->v, row, group),
+                                 .o = at(a->o, row, group * each),
+                                 .lse = (float *)a->lse.data + number * queries};
+}
+
+static int64_t parts(const struct attend_plan *p)
+{
+    return p->whole.batch / p->part.sequences * (p->whole.groups / p->part.groups);
+}
+
+bool attend_forward(struct attend *a, const struct attention_args *args, void *workspace)
+{
+    const struct attend_plan *p = find(a, args);
+    if (!p || !p->plan)
+        return false;
+    for (int64_t i = 0; i < parts(p); i++) {
+        struct sdpa_tensors t = part_of(p, args, i);
+        char *ws = workspace;
+        if (tensor_none(args->lse)) { /* of no use to anyone, but written */
+            t.lse = workspace;
+            ws += aligned(p->part.sequences * p->part.groups * (p->whole.heads / p->whole.groups) *
+                          p->whole.tokens * (int64_t)sizeof(float));
+        }
+        sdpa_forward(a->sdpa, p->plan, &t, ws);
+    }
+    return true;
+}
+
+bool attend_backward(struct attend *a, const struct attention_bwd_args *args, void *workspace)
+{
+    const struct attend_plan *p = find(a, &args->fwd);
+    if (!p || !p->plan)
+        return false;
+    struct attention_args gradients = args->fwd; /* where those of q, k, v and o are */
+    gradients.q = args->dq;
+    gradients.k = args->dk;
+    gradients.v = args->dv;
+    gradients.o = args->dout;
+    for (int64_t i = 0; i < parts(p); i++) {
+        struct sdpa_tensors t = part_of(p, &args->fwd, i), d = part_of(p, &gradients, i);
+        t.dq = (void *)d.q;
+        t.dk = (void *)d.k;
+        t.dv = (void *)d.v;
+        t.dout = d.o;
+        sdpa_backward(a->sdpa, p->plan, &t, workspace);
+    }
+    return true;
+}

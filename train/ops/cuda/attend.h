@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_OPS_CUDA_ATTEND_H
+#define TRAIN_OPS_CUDA_ATTEND_H
+
+/*
+ * Which attention takes a call of the table: cuDNN's (sdpa.h) where it is installed and has a
+ * kernel for the shape, else our own (flash.h, attention.cu). It is chosen by shape while the step
+ * is planned, so a run has one for each shape, and its forward and backward have the same.
+ *
+ * cuDNN is asked for rows of one length (`even` of struct attention_args) in BF16 without dropout
+ * and window. Its deterministic backward needs heads * tokens^2 * 2 bytes for each sequence, so a
+ * call is made in parts of at most ATTEND_BYTES of these: some sequences, or some heads of one.
+ */
+
+#include "train/ops/ops.h"
+
+enum { ATTEND_BYTES = 512 << 20 };
+
+struct attend;
+
+/* Never NULL: without cuDNN it takes no call. `d` may be a device that is not open; then nothing
+ * can be prepared. */
+struct attend *attend_open(struct dev *d, const char *library_path);
+void attend_close(struct attend *a);
+
+/* What a table may call its attention: "cuDNN 9.19.0", or "own" if cuDNN is not used. */
+const char *attend_name(const struct attend *a);
+/* Why there is no cuDNN; "" if there is. */
+const char *attend_why(const struct attend *a);
+
+/* How a call falls into parts. false: it is not of a form that cuDNN is asked for. */
+struct attend_parts {
+    int64_t sequences, groups; /* of a part */
+    size_t bytes;              /* of workspace that a part may take */
+};
+bool attend_cut(const struct dev_desc *d, const struct attention_args *a, struct attend_parts *ret);
+
+/* True: cuDNN takes calls of this shape from now on. */
+bool attend_prepare(struct attend *a, const struct attention_args *args);
+
+/* False: the call is not cuDNN's. Workspace: `bytes` of attend_cut. */
+bool attend_forward(struct attend *a, const struct attention_args *args, void *workspace);
+bool attend_backward(struct attend *a, const struct attention_bwd_args *args, void *workspace);
+
+#endif
