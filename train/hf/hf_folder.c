@@ -171,13 +171,15 @@ static bool find_tensor(const struct hf_folder *f, const char *name, struct hf_f
     return false;
 }
 
-/* By its name, or by the name that a bare model has for it. */
+/* By its name, by the name that a bare model has for it, or, the head of a family that has its own
+ * name for it, by the one that transformers 5 has for all in memory. */
 static bool find_either(const struct hf_folder *f, const char *name, struct hf_found *ret)
 {
     const char *prefix = hf_name_prefix(f->model.family);
     size_t n = strlen(prefix);
     return find_tensor(f, name, ret) ||
-           (!strncmp(name, prefix, n) && find_tensor(f, name + n, ret));
+           (!strncmp(name, prefix, n) && find_tensor(f, name + n, ret)) ||
+           (!strcmp(name, hf_name_head(f->model.family)) && find_tensor(f, "lm_head.weight", ret));
 }
 
 void hf_add_shape(struct buf *b, int rank, const int64_t *size)

@@ -159,6 +159,24 @@ static void add_newer(struct buf *b, const struct json *o, const struct hf_model
     buf_addc(b, '}');
 }
 
+/* Phi-3 of transformers 4 takes these three members and no others. */
+static void put_phi3_scaling(struct buf *b, const struct json *of)
+{
+    static const char *const lists[] = {"short_factor", "long_factor"};
+    jsonw_key(b, "type");
+    buf_addc(b, ' ');
+    put_json(b, member(of, "rope_type"));
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+        const struct json *v = member(of, lists[i]);
+        if (!v)
+            continue;
+        buf_adds(b, ", ");
+        jsonw_key(b, lists[i]);
+        buf_addc(b, ' ');
+        put_json(b, v);
+    }
+}
+
 /* What transformers 4 reads, from what transformers 5 wrote. */
 static void add_older(struct buf *b, const struct json *o, const struct hf_model *m)
 {
@@ -186,7 +204,10 @@ static void add_older(struct buf *b, const struct json *o, const struct hf_model
         return;
     }
     buf_addc(b, '{');
-    put_scaling(b, of, "");
+    if (m->family == HF_PHI3)
+        put_phi3_scaling(b, of);
+    else
+        put_scaling(b, of, "");
     buf_addc(b, '}');
 }
 

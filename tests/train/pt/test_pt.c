@@ -10,9 +10,10 @@
 #include "tests/t.h"
 #include "train/pt/pickle.h"
 
-/* What make.py of this folder wrote with PyTorch 1.13.0 and 2.11.0. */
+/* What make.py of this folder wrote with PyTorch 1.13.0, 2.11.0 and 2.15.0. */
 static const char *const golden[] = {"tests/train/pt/torch-1.13.pt", "tests/train/pt/torch-2.11.pt",
-                                     "tests/train/pt/torch-2.11-no-crc.pt"};
+                                     "tests/train/pt/torch-2.11-no-crc.pt",
+                                     "tests/train/pt/torch-2.15.pt"};
 enum { GOLDENS = sizeof(golden) / sizeof(golden[0]) };
 
 /* Element [r, c] of a box of a tensor is wanted, which is all that is read. */
