@@ -509,6 +509,9 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
     if (j->seq_length > j->spec.max_positions)
         return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
                        (long long)o->seq_length, (long long)j->spec.max_positions);
+    code = job_settle_layout(j, use == MODEL_TRAIN, e);
+    if (code)
+        return code;
     *ret = (struct rank_config){.layout = j->layout,
                                 .rank = j->comm.rank,
                                 .comm = j->comm.world > 1 ? &j->comm : NULL,
@@ -540,8 +543,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .progress_arg = j};
     if (use == MODEL_DECODE)
         ret->micro_batch = ret->micros = 1;
-    code = job_check_layout(j, e);
-    return code ? code : choose_device(o, ret, e);
+    return choose_device(o, ret, e);
 }
 
 int job_plan_rank(struct job *j, struct err *e)
@@ -588,6 +590,7 @@ void job_close(struct job *j)
     if (j->rank_open)
         rank_close(&j->rank);
     comm_close(&j->comm);
+    free(j->stage_layers);
     ckpt_close(j->ckpt);
     hf_folder_close(j->hf);
     if (j->has_manifest)

@@ -55,7 +55,8 @@ struct job {
     int64_t vocab; /* true size, of tokenizer or data */
     int64_t micros, global_batch, seq_length, iterations;
     struct layout layout;
-    struct comm comm; /* of several processes, until the rank takes it over */
+    int64_t *stage_layers; /* of layout.layers; NULL: evenly shared out */
+    struct comm comm;      /* of several processes, until the rank takes it over */
     struct rank rank;
     bool rank_open;
     struct watch *watch; /* of several processes (guard.h); NULL: one, or not yet */
@@ -75,8 +76,9 @@ int job_open_world(struct job *j, struct err *e);
  * by this, before anything that they do together. */
 int job_agree(struct job *j, int code, struct err *e);
 
-/* ERR_USAGE: the model and the batch cannot be cut so. */
-int job_check_layout(const struct job *j, struct err *e);
+/* Shares out the layers to pipeline stages as the options of training say. ERR_USAGE: the model and
+ * the batch cannot be cut so. */
+int job_settle_layout(struct job *j, bool trains, struct err *e);
 
 /* Threads of this process: those of a job are taken to share a machine's processors. 0: all. */
 int job_threads(const struct job *j);

@@ -63,7 +63,7 @@ bool job_is_last(const struct job *j)
     return j->o->world->rank == j->o->world->ranks - 1;
 }
 
-int job_check_layout(const struct job *j, struct err *e)
+int job_settle_layout(struct job *j, bool trains, struct err *e)
 {
     const struct layout_model m = {.layers = j->spec.layers,
                                    .heads = j->spec.heads,
@@ -72,7 +72,10 @@ int job_check_layout(const struct job *j, struct err *e)
                                    .padded_vocab = j->spec.padded_vocab,
                                    .seq_length = j->seq_length,
                                    .micros = j->micros};
-    return layout_check(&m, &j->layout, mesh_world(j->layout.mesh), e);
+    int code = 0;
+    if (trains)
+        code = stages_share(&j->o->stages, j->spec.layers, &j->layout, &j->stage_layers, e);
+    return code ? code : layout_check(&m, &j->layout, mesh_world(j->layout.mesh), e);
 }
 
 int job_threads(const struct job *j)

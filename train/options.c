@@ -70,7 +70,9 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "pipeline-model-parallel-size", .alias = "pp", .type = OPT_INT,
             AT(pipeline_parallel), .def = "1", .min = 1, .max = 4096, .meta = "N",
             .group = "parallel", .verbs = TRAINS, .brief = "stages that share out the layers",
-            .help = "stages of a pipeline, each with an equal share of the layers (1F1B)"),
+            .help = "stages of a pipeline, each with an equal share of the layers unless the "
+                    "options below say otherwise; 1F1B, or interleaved"),
+    STAGE_FLAG_ROWS(struct train_options, stages, TRAINS),
     OPT_ROW(.name = "sequence-parallel", .type = OPT_SWITCH, AT(sequence_parallel),
             .group = "parallel", .verbs = TRAINS,
             .brief = "split norms and dropout over these, too",

@@ -11,6 +11,7 @@
 #include "dataset/sample/options.h"
 #include "tok/tokenizer/options.h"
 #include "train/spec/options.h"
+#include "train/stages.h"
 
 enum { VERB_RUN, VERB_EVAL, VERB_GENERATE, VERB_PLAN };
 
@@ -64,6 +65,7 @@ struct train_options {
     int64_t exit_interval;
     double exit_minutes;
     /* the layout of ranks */
+    struct stage_flags stages;
     int64_t tensor_parallel, pipeline_parallel, world_size;
     /* processes that this one starts (train/launch/spawn.h); 0: not given */
     int64_t per_node, nodes, node_rank, master_port;

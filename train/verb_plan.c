@@ -35,6 +35,13 @@ int verb_plan(struct opts *opts, struct err *e)
         double tokens = (double)j.global_batch * (double)j.seq_length;
         rank_describe(&j.rank, &b);
         printf("parameters      %lld\n", (long long)j.rank.params.parameters);
+        if (j.layout.mesh.pp > 1) {
+            struct buf stages = {0};
+            stages_describe(&j.layout, j.spec.layers, &stages);
+            printf("stages          %s layers on %d processes\n", buf_str(&stages),
+                   j.layout.mesh.pp);
+            buf_finish(&stages);
+        }
         printf("memory          %s\n", buf_str(&b));
         printf("step            %lld sequences of %lld tokens in %lld micro-batches\n",
                (long long)j.global_batch, (long long)j.seq_length, (long long)j.micros);

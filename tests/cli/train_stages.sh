@@ -1,7 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-# Optimizers by their name.
+# Pipeline stages of any number of layers, interleaved ones; optimizers by their name.
 . "$SRC/tests/cli/train_data.sh"
 tiny="$tiny --threads 1"
+# as train_ranks.sh: as root, more processes than processors, without the network; without MPI the command starts them
+ranks() {
+    n=$1
+    shift
+    if command -v mpirun >/dev/null && [ -z "$no_mpi" ]; then
+        HWLOC_HIDE_ERRORS=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
+            timeout 200 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader -n "$n" "$@" </dev/null
+    else
+        "$@" --nproc-per-node "$n"
+    fi
+}
+no_mpi=
+if command -v mpirun >/dev/null; then
+    ranks 2 "$TRAIN" run $tiny --train-iters 1 --no-save >probe 2>&1
+    ! grep -q "built without MPI" probe || no_mpi=1
+fi
+# the numbers of two runs agree to 1e-4 of their size, step by step
+agree() {
+    check python3 - "$1/metrics.jsonl" "$2/metrics.jsonl" <<'END'
+import json, sys
+keys = ("iteration", "lm_loss", "grad_norm", "valid_loss", "test_loss", "consumed_samples", "learning_rate")
+a, b = ([{k: v for k, v in json.loads(l).items() if k in keys} for l in open(p)] for p in sys.argv[1:3])
+assert len(a) == len(b) > 0, (len(a), len(b))
+for x, y in zip(a, b):
+    assert x.keys() == y.keys(), (x, y)
+    assert all(abs(x[k] - y[k]) <= 1e-4 * abs(x[k]) for k in x), (x, y)
+END
+}
 same_weights() { check [ "$(cat "$1"/iter_*/*.safetensors | sha256sum)" = "$(cat "$2"/iter_*/*.safetensors | sha256sum)" ]; }
 
 t "SGD with momentum: resumes as if it had not stopped, and is no AdamW"
@@ -15,3 +43,46 @@ expect 0 "$TRAIN" run $tiny $sgd --sgd-momentum 0 --train-iters 2 --save plain
 check [ -z "$(grep momentum_buffer plain/iter_0000002/manifest.json)" ]
 expect 2 "$TRAIN" run $tiny --lr 0.1 --train-iters 9 --save plain
 err_has "exp_avg"
+
+t "uneven and interleaved stages learn what one process learns"
+four="$tiny --num-layers 4 --global-batch-size 8"
+"$TRAIN" run $four --train-iters 10 --save one >/dev/null 2>&1
+expect 0 ranks 4 "$TRAIN" run $four --train-iters 10 --save uneven --pp 4 --balance 0-3-1-0
+agree one uneven
+expect 0 "$CONVERT" verify uneven/iter_0000010
+expect 0 ranks 2 "$TRAIN" run $four --train-iters 10 --save chunks --pp 2 --num-layers-per-virtual-pipeline-stage 1
+agree one chunks
+expect 0 ranks 2 "$TRAIN" run $four --train-iters 10 --save string --pp 2 --pipeline-model-parallel-layout 'E|t*3|t|L' --exit-interval 5
+expect 0 "$TRAIN" run $four --train-iters 10 --save string
+agree one string
+
+t "every way to say which layers a stage has"
+plan() { expect 0 "$TRAIN" plan $four --num-layers 12 --world-size 4 --pp 4 "$@"; }
+plan --balance 0-6-6-0
+out_has "stages          0-6-6-0 layers on 4 processes"
+plan --pipeline-partition 1-2-3-6
+out_has "1-2-3-6 layers"
+plan --decoder-first-pipeline-num-layers 2 --decoder-last-pipeline-num-layers 4
+out_has "2-3-3-4 layers"
+plan --num-layers 14 --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split
+out_has "3-4-4-3 layers"
+plan --num-layers 14 --pp-partition-method 'type:transformer|embedding'
+out_has "3-4-4-3 layers"
+plan --num-virtual-stages-per-pipeline-rank 3
+out_has "1-1-1-1-1-1-1-1-1-1-1-1 layers"
+plan --pipeline-model-parallel-layout 'E|(tt|)*6L'
+out_has "0-2-2-2-2-2-2-0 layers"
+expect 2 "$TRAIN" plan $four --world-size 4 --pp 4 --balance 0-3-1
+err_has "--balance 0-3-1 has 3 stages: expected pipeline-model-parallel-size 4"
+expect 2 "$TRAIN" plan $four --world-size 4 --pp 4 --balance 0-3-1-1
+err_has "--balance 0-3-1-1 has 5 layers: expected num-layers 4"
+expect 2 "$TRAIN" plan $four --world-size 2 --pp 2 --num-virtual-stages-per-pipeline-rank 2 --micro-batch-size 8
+err_has "expected a multiple of it, not 1"
+
+t "the run file of eight uneven stages"
+file="--config $SRC/samples/gpt-uneven.toml --tokenizer-type NullTokenizer --vocab-size 60 --data-path d_text_document
+    --train-iters 2 --log-interval 1 --split 100,0,0 --threads 1"
+expect 0 "$TRAIN" run $file --save eight-1 --pp 1 --balance 48
+expect 0 ranks 8 "$TRAIN" run $file --save eight
+out_has "step 2 of 2, loss"
+agree eight-1 eight
