@@ -509,7 +509,8 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
     if (j->seq_length > j->spec.max_positions)
         return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
                        (long long)o->seq_length, (long long)j->spec.max_positions);
-    code = job_settle_layout(j, use == MODEL_TRAIN, e);
+    struct recompute again = {0};
+    code = job_settle_layout(j, use == MODEL_TRAIN, &again, e);
     if (code)
         return code;
     *ret = (struct rank_config){.layout = j->layout,
@@ -518,6 +519,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .spec = j->spec,
                                 .use = use,
                                 .real = o->bf16 && use == MODEL_TRAIN ? DTYPE_BF16 : DTYPE_F32,
+                                .recompute = again,
                                 .threads = job_threads(j),
                                 .kernels = o->kernels,
                                 .library_path = o->library_path,

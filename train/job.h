@@ -76,9 +76,10 @@ int job_open_world(struct job *j, struct err *e);
  * by this, before anything that they do together. */
 int job_agree(struct job *j, int code, struct err *e);
 
-/* Shares out the layers to pipeline stages as the options of training say. ERR_USAGE: the model and
+/* Shares out the layers to pipeline stages, and decides what is recomputed, as the options of
+ * training say. ERR_USAGE: the model and
  * the batch cannot be cut so. */
-int job_settle_layout(struct job *j, bool trains, struct err *e);
+int job_settle_layout(struct job *j, bool trains, struct recompute *ret, struct err *e);
 
 /* Threads of this process: those of a job are taken to share a machine's processors. 0: all. */
 int job_threads(const struct job *j);

@@ -63,7 +63,7 @@ bool job_is_last(const struct job *j)
     return j->o->world->rank == j->o->world->ranks - 1;
 }
 
-int job_settle_layout(struct job *j, bool trains, struct err *e)
+int job_settle_layout(struct job *j, bool trains, struct recompute *ret, struct err *e)
 {
     const struct layout_model m = {.layers = j->spec.layers,
                                    .heads = j->spec.heads,
@@ -72,9 +72,17 @@ int job_settle_layout(struct job *j, bool trains, struct err *e)
                                    .padded_vocab = j->spec.padded_vocab,
                                    .seq_length = j->seq_length,
                                    .micros = j->micros};
-    int code = 0;
+    int code = 0, tp = j->layout.mesh.tp;
     if (trains)
         code = stages_share(&j->o->stages, j->spec.layers, &j->layout, &j->stage_layers, e);
+    if (trains && !code)
+        code = stages_recompute(&j->o->recompute, &j->layout, j->spec.layers, ret, e);
+    if (!code && ret->distribute && j->o->micro_batch * j->seq_length * j->spec.hidden % tp)
+        code = err_set(
+            e, ERR_USAGE,
+            "--distribute-saved-activations: %lld x %lld x %lld numbers cannot be shared "
+            "out to --tensor-model-parallel-size %d",
+            (long long)j->o->micro_batch, (long long)j->seq_length, (long long)j->spec.hidden, tp);
     return code ? code : layout_check(&m, &j->layout, mesh_world(j->layout.mesh), e);
 }
 

@@ -73,6 +73,7 @@ static const struct opt rows[] = {
             .help = "stages of a pipeline, each with an equal share of the layers unless the "
                     "options below say otherwise; 1F1B, or interleaved"),
     STAGE_FLAG_ROWS(struct train_options, stages, TRAINS),
+    RECOMPUTE_FLAG_ROWS(struct train_options, recompute, TRAINS),
     OPT_ROW(.name = "sequence-parallel", .type = OPT_SWITCH, AT(sequence_parallel),
             .group = "parallel", .verbs = TRAINS,
             .brief = "split norms and dropout over these, too",

@@ -69,3 +69,58 @@ void stages_describe(const struct layout *l, int64_t layers, struct buf *out)
         buf_addf(out, "%s%d", i ? "-" : "",
                  layout_stage(*l, layers, i % l->mesh.pp, i / l->mesh.pp).layers);
 }
+
+/* ---- recomputation ----------------------------------------------------------------------- */
+
+enum { GRANULARITY_NONE, GRANULARITY_SELECTIVE, GRANULARITY_FULL };
+enum { METHOD_NONE, METHOD_UNIFORM, METHOD_BLOCK };
+
+static int full_recompute(const struct recompute_flags *f, int64_t layers, struct recompute *ret,
+                          struct err *e)
+{
+    int method = f->checkpoint && !f->method ? METHOD_UNIFORM : f->method;
+    int64_t each = f->checkpoint && !f->layers ? 1 : f->layers;
+    if (method == METHOD_NONE)
+        return err_set(
+            e, ERR_USAGE,
+            "--recompute-granularity full: expected --recompute-method uniform or block");
+    if (each < 1 || each > layers)
+        return err_set(e, ERR_USAGE,
+                       "--recompute-granularity full: expected --recompute-num-layers from 1 to "
+                       "%lld",
+                       (long long)layers);
+    ret->kind = method == METHOD_UNIFORM ? RECOMPUTE_UNIFORM : RECOMPUTE_BLOCK;
+    ret->layers = (int)each;
+    return 0;
+}
+
+int stages_recompute(const struct recompute_flags *f, const struct layout *l, int64_t layers,
+                     struct recompute *ret, struct err *e)
+{
+    bool selective = f->granularity == GRANULARITY_SELECTIVE || f->activations;
+    bool full = f->granularity == GRANULARITY_FULL || f->checkpoint;
+    int code = 0;
+    *ret = (struct recompute){.distribute = f->distribute};
+    if (selective && full)
+        return err_set(e, ERR_USAGE, "selective and full recomputation exclude each other");
+    if (!full && f->method)
+        return err_set(e, ERR_USAGE, "--recompute-method: expected --recompute-granularity full");
+    if (selective)
+        ret->kind = RECOMPUTE_SELECTIVE;
+    else if (full)
+        code = full_recompute(f, layers, ret, e);
+    if (code || !f->distribute)
+        return code;
+    if (!full)
+        return err_set(e, ERR_USAGE,
+                       "--distribute-saved-activations: expected --recompute-granularity full");
+    if (l->mesh.tp == 1)
+        return err_set(e, ERR_USAGE,
+                       "--distribute-saved-activations: expected a --tensor-model-parallel-size "
+                       "above 1");
+    if (l->sequence)
+        return err_set(e, ERR_USAGE,
+                       "--distribute-saved-activations: with --sequence-parallel each process has "
+                       "a part of them already");
+    return 0;
+}

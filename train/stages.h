@@ -3,8 +3,8 @@
 #define TRAIN_STAGES_H
 
 /*
- * Options that say which layers a pipeline stage has: rows of `train`'s table, and the layout that
- * follows from them and the model.
+ * Options that say which layers a pipeline stage has and which of them are computed again for the
+ * backward pass: rows of `train`'s table, and what follows from them and the model.
  */
 
 #include <stddef.h>
@@ -18,6 +18,13 @@ struct stage_flags {
     int64_t first, last;            /* -1: not given */
     bool embedding, loss;           /* counted as layers */
     int64_t virtual_layers, chunks; /* 0: not given */
+};
+
+struct recompute_flags {
+    int granularity; /* 0: none, 1: selective, 2: full */
+    int method;      /* 0: none, 1: uniform, 2: block */
+    int64_t layers;  /* 0: not given */
+    bool activations, checkpoint, distribute;
 };
 
 #define STAGE_FLAG_ROWS(S, m, v)                                                                   \
@@ -64,6 +71,43 @@ struct stage_flags {
                 .group = "parallel", .verbs = v, .brief = "interleaved stages on each process",    \
                 .help = "the interleaved schedule, with so many virtual stages on each pipeline "  \
                         "process")
+
+#define RECOMPUTE_FLAG_ROWS(S, m, v)                                                               \
+    OPT_ROW(.name = "recompute-granularity", .type = OPT_CHOICE,                                   \
+            .offset = offsetof(S, m.granularity), .def = "none", .meta = "none|selective|full",    \
+            .group = "parallel", .verbs = v, .brief = "compute activations again, not keep them",  \
+            .help = "activations that are computed again for the backward pass instead of kept: "  \
+                    "selective those of attention's core, full all of a layer"),                   \
+        OPT_ROW(.name = "recompute-activations", .type = OPT_SWITCH,                               \
+                .offset = offsetof(S, m.activations), .group = "parallel", .verbs = v,             \
+                .help = "same as --recompute-granularity selective"),                              \
+        OPT_ROW(.name = "checkpoint-activations", .type = OPT_SWITCH,                              \
+                .offset = offsetof(S, m.checkpoint), .group = "parallel", .verbs = v,              \
+                .alias = "deepspeed-activation-checkpointing", .brief = "recompute every layer",   \
+                .help = "same as --recompute-granularity full --recompute-method uniform, of 1 "   \
+                        "layer unless --recompute-num-layers is given"),                           \
+        OPT_ROW(.name = "recompute-method", .type = OPT_CHOICE, .offset = offsetof(S, m.method),   \
+                .def = "none", .meta = "none|uniform|block", .group = "parallel", .verbs = v,      \
+                .brief = "which layers are recomputed in full",                                    \
+                .help = "with --recompute-granularity full: uniform all layers, in groups that "   \
+                        "keep the input of their first one; block the first ones of each stage"),  \
+        OPT_ROW(.name = "recompute-num-layers", .type = OPT_INT, .offset = offsetof(S, m.layers),  \
+                .min = 1, .max = 1e4, .meta = "N", .group = "parallel", .verbs = v,                \
+                .alias = "checkpoint-num-layers",                                                  \
+                .needs = "recompute-granularity=full, checkpoint-activations",                     \
+                .brief = "layers of a group (uniform), or of a stage",                             \
+                .help = "layers of a group with --recompute-method uniform, layers of each stage " \
+                        "with block"),                                                             \
+        OPT_ROW(.name = "distribute-saved-activations", .type = OPT_SWITCH,                        \
+                .offset = offsetof(S, m.distribute), .group = "parallel", .verbs = v,              \
+                .alias = "distribute-checkpointed-activations, partition-activations",             \
+                .brief = "split kept inputs over tensor-parallel ones",                            \
+                .help = "each tensor-parallel process keeps its part of the inputs of recomputed " \
+                        "layers; needs full recomputation, without --sequence-parallel")
+
+/* ERR_USAGE names the option that is missing or does not fit. `layers`: of the model. */
+int stages_recompute(const struct recompute_flags *f, const struct layout *l, int64_t layers,
+                     struct recompute *ret, struct err *e);
 
 /*
  * Puts the stages of a model of `layers` layers into `l`, whose mesh is set. *ret_layers is what

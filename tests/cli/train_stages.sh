@@ -86,3 +86,30 @@ expect 0 "$TRAIN" run $file --save eight-1 --pp 1 --balance 48
 expect 0 ranks 8 "$TRAIN" run $file --save eight
 out_has "step 2 of 2, loss"
 agree eight-1 eight
+
+t "recomputation takes less memory and gives the same bytes"
+deep="$tiny --num-layers 6"
+activations() { sed -n 's/.*activations \([0-9.]*\) MiB.*/\1/p' .out; }
+less() { check awk "BEGIN {exit !($1 < $2)}"; }
+expect 0 "$TRAIN" plan $deep --micro-batch-size 8 --global-batch-size 8
+all=$(activations)
+expect 0 "$TRAIN" plan $deep --micro-batch-size 8 --global-batch-size 8 --recompute-activations
+less "$(activations)" "$all"
+expect 0 "$TRAIN" plan $deep --micro-batch-size 8 --global-batch-size 8 --checkpoint-activations
+less "$(activations)" "$all"
+expect 0 "$TRAIN" run $deep --train-iters 3 --save plain-6
+for how in "--recompute-granularity selective" "--checkpoint-activations --checkpoint-num-layers 2" \
+    "--recompute-granularity full --recompute-method block --recompute-num-layers 4"; do
+    rm -rf again-6
+    expect 0 "$TRAIN" run $deep --train-iters 3 --save again-6 $how
+    same_weights plain-6 again-6
+done
+expect 0 ranks 2 "$TRAIN" run $deep --train-iters 3 --save tp-6 --tp 2
+expect 0 ranks 2 "$TRAIN" run $deep --train-iters 3 --save tp-6-parts --tp 2 --checkpoint-activations --distribute-saved-activations
+same_weights tp-6 tp-6-parts
+expect 2 "$TRAIN" plan $deep --recompute-granularity full
+err_has "expected --recompute-method uniform or block"
+expect 2 "$TRAIN" plan $deep --recompute-granularity full --recompute-method block
+err_has "expected --recompute-num-layers from 1 to 6"
+expect 2 "$TRAIN" plan $deep --checkpoint-activations --distribute-saved-activations
+err_has "expected a --tensor-model-parallel-size above 1"

@@ -186,15 +186,15 @@ static void fill_weights(struct rank *r, struct pool *pool)
     }
 }
 
-/* Of the chunks of a pipeline rank. */
-static int most_layers(const struct rank_config *c, int pp)
+/* The fewest and the most layers of the chunks of a pipeline rank. */
+static void count_layers(const struct rank_config *c, int pp, struct model *m)
 {
-    int most = 0;
+    m->least_layers = (int)c->spec.layers;
     for (int i = 0; i < c->layout.chunks; i++) {
         int layers = layout_stage(c->layout, c->spec.layers, pp, i).layers;
-        most = layers > most ? layers : most;
+        m->least_layers = layers < m->least_layers ? layers : m->least_layers;
+        m->most_layers = layers > m->most_layers ? layers : m->most_layers;
     }
-    return most;
 }
 
 /* What of the model and the optimizer follows from the configuration. */
@@ -204,7 +204,6 @@ static void rank_shape(struct rank *r)
     int tp = c->layout.mesh.tp;
     struct coord at = mesh_coord(c->layout.mesh, c->rank);
     r->model = (struct model){.stage = layout_stage(c->layout, c->spec.layers, at.pp, 0),
-                              .most_layers = most_layers(c, at.pp),
                               .params = &r->params,
                               .spec = &r->config.spec,
                               .ops = &r->ops,
@@ -213,7 +212,9 @@ static void rank_shape(struct rank *r)
                               .heads = c->spec.heads / tp,
                               .kv_heads = c->spec.kv_heads < tp ? 1 : c->spec.kv_heads / tp,
                               .ffn = c->spec.ffn / tp,
-                              .sequence = c->layout.sequence};
+                              .sequence = c->layout.sequence,
+                              .recompute = c->recompute};
+    count_layers(c, at.pp, &r->model);
     r->optim = (struct optim){.rule = optim_rule(c->optimizer),
                               .params = &r->params,
                               .beta1 = c->beta1,

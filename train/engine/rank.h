@@ -64,9 +64,10 @@ struct rank_config {
     /* DTYPE_F32; DTYPE_BF16 for weights and activations with fp32 master weights, moments and
      * gradients; DTYPE_F64 for gradient checks */
     enum dtype real;
-    int threads;              /* 0: one for each processor */
-    const char *kernels;      /* most that init_ops may use; NULL: the best */
-    const char *library_path; /* folders of libraries opened at run time; NULL: none */
+    struct recompute recompute; /* checked by the caller (train/stages.h) */
+    int threads;                /* 0: one for each processor */
+    const char *kernels;        /* most that init_ops may use; NULL: the best */
+    const char *library_path;   /* folders of libraries opened at run time; NULL: none */
     int64_t micro_batch, seq_length;
     int64_t micros;          /* micro-batches of a step on this rank */
     bool documents;          /* stretches of a batch may be shorter than its rows */

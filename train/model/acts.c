@@ -5,6 +5,13 @@
 #include <stdlib.h>
 
 #include "base/core/mem.h"
+#include "train/model/recompute.h"
+
+static void take_attention(const struct model *m, struct slab *s, struct layer_acts *a)
+{
+    a->lse = slab_2d(s, m->ops->stat, m->heads, m->tokens);
+    a->att = slab_2d(s, m->ops->real, m->tokens, m->heads * m->spec->head_dim);
+}
 
 /* What one layer keeps. `first` has no r1: its residual is the embedding's output. */
 static void take_layer(const struct model *m, struct slab *s, struct layer_acts *a, bool first)
@@ -17,14 +24,52 @@ static void take_layer(const struct model *m, struct slab *s, struct layer_acts 
     a->mean1 = means ? slab_1d(s, m->ops->stat, rows) : (struct tensor){0};
     a->rstd1 = slab_1d(s, m->ops->stat, rows);
     a->qkv = slab_2d(s, d, n, (m->heads + 2 * m->kv_heads) * D);
-    a->lse = slab_2d(s, m->ops->stat, m->heads, n);
-    a->att = slab_2d(s, d, n, m->heads * D);
+    if (m->use == MODEL_TRAIN && m->recompute.kind == RECOMPUTE_SELECTIVE) {
+        a->lse = m->a.shared->lse;
+        a->att = m->a.shared->att;
+    } else {
+        take_attention(m, s, a);
+    }
     a->r2 = slab_2d(s, d, rows, C);
     a->y2 = slab_2d(s, d, rows, C);
     a->mean2 = means ? slab_1d(s, m->ops->stat, rows) : (struct tensor){0};
     a->rstd2 = slab_1d(s, m->ops->stat, rows);
     a->pre = slab_2d(s, d, n, glu ? 2 * m->ffn : m->ffn);
     a->h = slab_2d(s, d, n, m->ffn);
+}
+
+/* Of a layer that is recomputed its input alone, if it begins a group; the first layer's is acts.x.
+ */
+static void take_layer_or_input(const struct model *m, struct slab *s, struct layer_acts *a, int l)
+{
+    int set = recompute_set(m, l);
+    if (set < 0) {
+        take_layer(m, s, a, l == 0);
+        return;
+    }
+    *a = m->a.shared[set];
+    if (recompute_distributes(m, l))
+        a->kept = slab_1d(s, m->ops->real, recompute_part(m));
+    else if (set == 0 && l > 0)
+        a->r1 = slab_2d(s, m->ops->real, stream_count(m, m->tokens), m->spec->hidden);
+}
+
+/* What recomputed layers share, of all micro-batches in flight. */
+static void take_shared(struct model *m, struct slab *s)
+{
+    int sets = recompute_sets(m);
+    if (!m->a.shared)
+        m->a.shared = mem_new((size_t)sets + 1, sizeof(*m->a.shared));
+    if (m->use == MODEL_TRAIN && m->recompute.kind == RECOMPUTE_SELECTIVE)
+        take_attention(m, s, &m->a.shared[0]);
+    for (int i = 0; i < sets; i++) /* r1 of the first is kept, or must be gathered */
+        take_layer(m, s, &m->a.shared[i], i == 0 && !m->recompute.distribute);
+}
+
+/* Whether the input of a stage is shared out: then only one place has all of it. */
+static bool shares_stage_input(const struct model *m)
+{
+    return m->least_layers > 0 && recompute_distributes(m, 0);
 }
 
 /*
@@ -37,8 +82,8 @@ static void take_layers(const struct model *m, struct slab *s, struct acts *a)
     if (!a->layer)
         a->layer = mem_new((size_t)layers + 1, sizeof(*a->layer));
     if (m->use == MODEL_TRAIN) {
-        for (int64_t l = 0; l < layers; l++)
-            take_layer(m, s, &a->layer[l], l == 0);
+        for (int l = 0; l < layers; l++)
+            take_layer_or_input(m, s, &a->layer[l], l);
         return;
     }
     struct layer_acts two[2];
@@ -74,7 +119,8 @@ static void take_kept(const struct model *m, struct slab *s, struct acts *a)
     enum dtype d = m->ops->real;
     int64_t n = m->tokens, rows = stream_count(m, n), C = m->spec->hidden;
     int64_t stretches = m->stretches > m->sequences ? m->stretches : m->sequences;
-    a->x = slab_2d(s, d, rows, C);
+    if (a == &m->a || !shares_stage_input(m))
+        a->x = slab_2d(s, d, rows, C);
     take_layers(m, s, a);
     a->r = slab_2d(s, d, rows, C);
     a->mean = m->spec->norm == SPEC_LAYERNORM ? slab_1d(s, m->ops->stat, rows) : (struct tensor){0};
@@ -99,6 +145,7 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
     m->tokens = sequences * length;
     int64_t rows = stream_count(m, m->tokens), C = m->spec->hidden;
 
+    take_shared(m, s);
     take_kept(m, s, a);
     a->sub = slab_2d(s, d, rows, C);
     a->y = slab_2d(s, d, rows, C);
@@ -191,6 +238,7 @@ void model_fill_tables(struct model *m)
 void model_finish(struct model *m)
 {
     free(m->a.layer);
+    free(m->a.shared);
     free(m->a.cache_k);
     free(m->a.cache_v);
     m->a = (struct acts){0};

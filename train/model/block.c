@@ -117,9 +117,11 @@ static void mlp_forward(struct model *m, const struct model_pass *p, int l)
                                                 .pre = pre,
                                                 .act = act_of(m->spec)});
     }
-    struct tensor part = stream_partial(m, sub);
-    op_matmul(m->ops, &(struct matmul_args){.y = part, .a = h, .b = w->down, .tb = true});
-    comm_wait(m->comm, stream_reduce(m, sub, part));
+    if (!p->again || l < p->last) {
+        struct tensor part = stream_partial(m, sub);
+        op_matmul(m->ops, &(struct matmul_args){.y = part, .a = h, .b = w->down, .tb = true});
+        comm_wait(m->comm, stream_reduce(m, sub, part));
+    }
     slab_reset(m->ops->workspace, mark);
 }
 
@@ -216,6 +218,10 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
     struct qkv_heads d = model_heads(m, dqkv);
 
     comm_wait(m->comm, all);
+    if (m->recompute.kind == RECOMPUTE_SELECTIVE && !FAULT("recompute_attention")) {
+        struct attention_args core = attention_of(m, p, l, tensor_rows(a->qkv, 0, n));
+        op_attention(m->ops, &core);
+    }
     op_matmul(m->ops, &(struct matmul_args){.y = datt, .a = dsub, .b = w->out});
     op_matmul(m->ops, &(struct matmul_args){.y = g->out,
                                             .a = dsub,

@@ -2,6 +2,7 @@
 #include "train/model/model.h"
 
 #include "base/core/fault.h"
+#include "train/model/recompute.h"
 
 struct dropout model_dropout(const struct model *m, const struct model_pass *p,
                              enum drop_place place, int layer)
@@ -116,11 +117,14 @@ void model_forward(struct model *m, const struct model_pass *p)
 
     if (m->stage.embed)
         embed_forward(m, p);
-    if (m->stage.layers)
-        block_forward(m, p, 0, stream_rows(m, p, m->a.x), none, none);
-    for (int l = 1; l < m->stage.layers; l++)
-        block_forward(m, p, l, stream_rows(m, p, m->a.layer[l - 1].r2), sub,
-                      m->w.layer[l - 1].down_b);
+    for (int l = 0; l < m->stage.layers; l++) {
+        if (l)
+            block_forward(m, p, l, stream_rows(m, p, m->a.layer[l - 1].r2), sub,
+                          m->w.layer[l - 1].down_b);
+        else
+            block_forward(m, p, 0, stream_rows(m, p, m->a.x), none, none);
+        recompute_keep(m, p, l);
+    }
     leave_stage(m, p);
 }
 
@@ -152,8 +156,10 @@ void model_backward(struct model *m, const struct model_pass *p)
 {
     struct tensor none = {0};
     enter_stage_backward(m, p);
-    for (int l = m->stage.layers - 1; l >= 0; l--)
+    for (int l = m->stage.layers - 1; l >= 0; l--) {
+        recompute_group(m, p, l);
         block_backward(m, p, l, l == 0, l ? m->g.layer[l - 1].down_b : none);
+    }
     if (m->stage.embed)
         embed_backward(m, p);
 }

@@ -43,10 +43,12 @@ struct layer_acts {
     struct tensor qkv, lse, att;        /* [n,Q] [H,n] [n,HD] */
     struct tensor r2, y2, mean2, rstd2; /* before the MLP */
     struct tensor pre, h;               /* [n,F] or [n,2F] before the activation; [n,F] behind it */
+    struct tensor kept; /* of a group's first layer that is recomputed: this rank's part of r1 */
 };
 
 struct acts {
     struct layer_acts *layer;
+    struct layer_acts *shared;      /* sets of recomputed layers (recompute.h), or attention's */
     struct tensor x, sub;           /* [s,C] embedding's output; sub-layer output that waits */
     struct tensor r, y, mean, rstd; /* final norm */
     /* [s,C] gradients of the stream, of sub, of a norm's output; training only */
@@ -60,9 +62,20 @@ struct acts {
 
 enum model_use { MODEL_TRAIN, MODEL_EVAL, MODEL_DECODE };
 
+/* What of a layer is computed again before its backward: attention's core; all of each layer, in
+ * groups of `layers` that keep their first one's input; that of the first `layers` of a stage. */
+enum recompute_kind { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_UNIFORM, RECOMPUTE_BLOCK };
+
+struct recompute {
+    enum recompute_kind kind;
+    int layers;
+    bool distribute; /* a tensor-parallel rank keeps its part of an input */
+};
+
 struct model {
     struct stage stage; /* layers that it has: `l` below counts from the first of them */
-    int most_layers;    /* of any stage that this model may be: activations are cut for them */
+    int least_layers,
+        most_layers; /* of any stage that this model may be: activations are cut for them */
     const struct params *params;
     const struct spec *spec;
     struct ops *ops;
@@ -77,6 +90,7 @@ struct model {
     uint64_t seed;     /* of dropout */
     int64_t heads, kv_heads, ffn; /* on this rank */
     bool sequence;                /* sequence parallelism */
+    struct recompute recompute;   /* when training */
 };
 
 /*
@@ -109,6 +123,8 @@ struct model_pass {
     bool even;     /* every sequence has max_len tokens, one after the other */
     uint64_t row0; /* global index of the first token, for dropout */
     int64_t past;  /* decoding: positions already in the cache */
+    bool again;    /* a recomputation: nobody needs the output of the layer `last` */
+    int last;
 };
 
 /*

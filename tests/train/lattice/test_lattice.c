@@ -168,6 +168,15 @@ struct shares {
     int64_t layers[8]; /* of 4 */
 };
 
+static struct layout layout_of(const struct shares *s)
+{
+    return (struct layout){.mesh = mesh_dense(s->tp, 1, s->dp, s->pp),
+                           .chunks = s->chunks,
+                           .sequence = s->sequence,
+                           .zero = s->zero,
+                           .layers = s->layers};
+}
+
 /* Stages without layers are the embedding or the head alone, or pass the stream on. */
 static void uneven_stages(void)
 {
@@ -197,13 +206,81 @@ static void uneven_stages(void)
         if (cell_run_single(&c, &single, why, sizeof(why)))
             t_fail(__FILE__, __LINE__, "%s", why);
         for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
-            const struct shares *s = &all[k];
-            c.layout = (struct layout){.mesh = mesh_dense(s->tp, 1, s->dp, s->pp),
-                                       .chunks = s->chunks,
-                                       .sequence = s->sequence,
-                                       .zero = s->zero,
-                                       .layers = s->layers};
+            c.layout = layout_of(&all[k]);
             run_cell(c, &single);
+        }
+        cell_single_finish(&single);
+    }
+    printf("# %d cells\n", cells - before);
+}
+
+/* The same layout with another recomputation: the same bytes, and fewer of them. Returns those of
+ * activations. */
+static uint64_t run_again(struct cell c, const struct cell_single *single, struct recompute how,
+                          uint64_t digest)
+{
+    struct cell_bytes b = {0};
+    char name[128];
+    c.recompute = how;
+    c.bytes = &b;
+    run_cell(c, single);
+    cell_name(&c, name, sizeof(name));
+    if (b.digest != digest)
+        t_fail(__FILE__, __LINE__, "%s: recomputation %d of %d layers%s gives other bytes", name,
+               (int)how.kind, how.layers, how.distribute ? ", shared out," : "");
+    return b.activations;
+}
+
+static void run_recomputations(struct cell c, const struct cell_single *single)
+{
+    struct cell_bytes plain = {0};
+    c.bytes = &plain;
+    run_cell(c, single);
+    uint64_t selective =
+        run_again(c, single, (struct recompute){RECOMPUTE_SELECTIVE, 0, false}, plain.digest);
+    uint64_t uniform =
+        run_again(c, single, (struct recompute){RECOMPUTE_UNIFORM, 1, false}, plain.digest);
+    uint64_t block =
+        run_again(c, single, (struct recompute){RECOMPUTE_BLOCK, 1, false}, plain.digest);
+    run_again(c, single, (struct recompute){RECOMPUTE_UNIFORM, 3, false}, plain.digest);
+    run_again(c, single, (struct recompute){RECOMPUTE_BLOCK, 2, false}, plain.digest);
+    T_CHECK(selective <= plain.activations && uniform <= block && block <= plain.activations);
+    if (c.layout.mesh.pp == 1)
+        T_CHECK(uniform < selective && selective < plain.activations);
+    if (c.layout.mesh.tp == 1 || c.layout.sequence)
+        return;
+    uint64_t parts =
+        run_again(c, single, (struct recompute){RECOMPUTE_UNIFORM, 1, true}, plain.digest);
+    run_again(c, single, (struct recompute){RECOMPUTE_UNIFORM, 2, true}, plain.digest);
+    run_again(c, single, (struct recompute){RECOMPUTE_BLOCK, 1, true}, plain.digest);
+    if (c.layout.mesh.tp > 2) /* the whole of one input exists beside the parts */
+        T_CHECK(parts < uniform);
+}
+
+static void recomputation(void)
+{
+    static const struct shares all[] = {
+        {1, 1, 1, 1, false, 0, {4}},          {2, 1, 1, 1, false, 0, {4}},
+        {2, 2, 1, 1, true, 1, {4}},           {1, 1, 2, 1, false, 0, {3, 1}},
+        {2, 1, 2, 1, false, 0, {0, 4}},       {2, 1, 2, 2, false, 0, {1, 0, 2, 1}},
+        {4, 1, 2, 2, false, 0, {1, 1, 1, 1}},
+    };
+    int before = cells;
+    for (int i = 0; i < 4; i++) {
+        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
+                         .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
+                         .optimizer = i & 2 ? OPTIM_SGD_PLAIN : OPTIM_ADAM,
+                         .micros = 4,
+                         .steps = CELL_STEPS};
+        struct cell_single single;
+        char why[600];
+        c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
+        c.layout = layout_plain(mesh_single());
+        if (cell_run_single(&c, &single, why, sizeof(why)))
+            t_fail(__FILE__, __LINE__, "%s", why);
+        for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+            c.layout = layout_of(&all[k]);
+            run_recomputations(c, &single);
         }
         cell_single_finish(&single);
     }
@@ -268,4 +345,5 @@ static void any_layout_resumes_any_other(void)
 
 T_MAIN(T_CASE(data_parallel), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
        T_CASE(several_axes), T_CASE(zero_1), T_CASE(pipeline), T_CASE(pipeline_and_others),
-       T_CASE(interleaved), T_CASE(uneven_stages), T_CASE(any_layout_resumes_any_other))
+       T_CASE(interleaved), T_CASE(uneven_stages), T_CASE(recomputation),
+       T_CASE(any_layout_resumes_any_other))

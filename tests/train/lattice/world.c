@@ -134,6 +134,7 @@ static struct rank_config configure(struct cell_rank *c)
         .seq_length = CELL_LENGTH,
         .micros = cell->micros / cell->layout.mesh.dp,
         .seed = 1234,
+        .recompute = cell->recompute,
         .optimizer = cell->optimizer,
         .momentum = 0.8,
         .beta1 = 0.9,
@@ -372,6 +373,24 @@ static int compare_rank(const struct cell_rank *c, const struct cell_single *sin
     return code;
 }
 
+static uint64_t digest_of(uint64_t h, const void *bytes, size_t n)
+{
+    const unsigned char *b = bytes;
+    for (size_t i = 0; i < n; i++) /* FNV-1a */
+        h = (h ^ b[i]) * UINT64_C(1099511628211);
+    return h;
+}
+
+static void add_bytes(struct cell_bytes *b, const struct cell_rank *c)
+{
+    size_t n = (size_t)c->rank.params.elements * sizeof(double);
+    b->activations += c->rank.slab[SLAB_ACTIVATIONS].peak;
+    b->digest = digest_of(b->digest, c->loss, sizeof(c->loss));
+    b->digest = digest_of(b->digest, c->norm, sizeof(c->norm));
+    b->digest = digest_of(b->digest, c->grads, n);
+    b->digest = digest_of(b->digest, c->weights, n);
+}
+
 /* ---- a world of threads ------------------------------------------------------------------ */
 
 static int first_fault(const struct cell_rank *r, int n, char *why, size_t size)
@@ -411,8 +430,11 @@ int cell_run(const struct cell *c, const struct cell_single *want, double tolera
         if (code)
             snprintf(why, size, "rank %d: %s", i, of);
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        if (!code && c->bytes)
+            add_bytes(c->bytes, &r[i]);
         cell_rank_close(&r[i]);
+    }
     comm_threads_destroy(threads);
     return code;
 }

@@ -29,16 +29,24 @@ struct spec cell_gpt(void);
 /* Llama: RMSNorm, rotary, SwiGLU, untied, 2 key/value heads for 8 query heads. */
 struct spec cell_llama(void);
 
+/* Of all ranks together. */
+struct cell_bytes {
+    uint64_t digest;      /* of losses, norms, gradients and weights */
+    uint64_t activations; /* bytes of the slabs */
+};
+
 struct cell {
     struct spec spec;
     struct layout layout;
     enum dtype real;
     enum optim_kind optimizer;
-    int steps;               /* the last one */
-    const char *load, *save; /* folders: of the checkpoint to start from, and of that which is
-                                written after the last step; NULL: none */
-    int64_t micros;          /* micro-batches of a step, of all data-parallel ranks */
-    uint64_t seed;           /* of the delays of collectives */
+    struct recompute recompute;
+    struct cell_bytes *bytes; /* what is set by a run; NULL: nothing */
+    int steps;                /* the last one */
+    const char *load, *save;  /* folders: of the checkpoint to start from, and of that which is
+                                 written after the last step; NULL: none */
+    int64_t micros;           /* micro-batches of a step, of all data-parallel ranks */
+    uint64_t seed;            /* of the delays of collectives */
 };
 
 /* "gpt F64 tp2 cp1 dp1 pp2x1 3-1 sequence zero1, 8 micro-batches, dropout" */
