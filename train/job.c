@@ -509,17 +509,11 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
     if (j->seq_length > j->spec.max_positions)
         return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
                        (long long)o->seq_length, (long long)j->spec.max_positions);
-    struct recompute again = {0};
-    code = job_settle_layout(j, use == MODEL_TRAIN, &again, e);
-    if (code)
-        return code;
-    *ret = (struct rank_config){.layout = j->layout,
-                                .rank = j->comm.rank,
+    *ret = (struct rank_config){.rank = j->comm.rank,
                                 .comm = j->comm.world > 1 ? &j->comm : NULL,
                                 .spec = j->spec,
                                 .use = use,
                                 .real = o->bf16 && use == MODEL_TRAIN ? DTYPE_BF16 : DTYPE_F32,
-                                .recompute = again,
                                 .threads = job_threads(j),
                                 .kernels = o->kernels,
                                 .library_path = o->library_path,
@@ -545,7 +539,9 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .progress_arg = j};
     if (use == MODEL_DECODE)
         ret->micro_batch = ret->micros = 1;
-    return choose_device(o, ret, e);
+    code = job_settle_layout(j, use == MODEL_TRAIN, &ret->recompute, e);
+    ret->layout = j->layout;
+    return code ? code : choose_device(o, ret, e);
 }
 
 int job_plan_rank(struct job *j, struct err *e)
