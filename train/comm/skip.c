@@ -6,9 +6,10 @@
 #define FAULT_NAME "comm_skip"
 
 static const char *const groups[GROUP_COUNT] = {
-    [GROUP_TP] = "tp",     [GROUP_CP] = "cp",       [GROUP_DP] = "dp",   [GROUP_DP_CP] = "dp_cp",
-    [GROUP_PP] = "pp",     [GROUP_EP] = "ep",       [GROUP_ETP] = "etp", [GROUP_EDP] = "edp",
-    [GROUP_ENDS] = "ends", [GROUP_WORLD] = "world",
+    [GROUP_TP] = "tp",       [GROUP_CP] = "cp",       [GROUP_DP] = "dp",
+    [GROUP_DP_CP] = "dp_cp", [GROUP_PP] = "pp",       [GROUP_EP] = "ep",
+    [GROUP_ETP] = "etp",     [GROUP_EDP] = "edp",     [GROUP_ENDS] = "ends",
+    [GROUP_WORLD] = "world", [GROUP_SHARD] = "shard", [GROUP_REPLICA] = "replica",
 };
 
 static bool is(const char *kind, const char *mark, uint64_t n)

@@ -8,7 +8,7 @@
  *
  *     comm_skip:N           the N-th collective of each rank, where all ranks make the same ones
  *     comm_skip:GROUP:N     the N-th collective of each group of this kind: tp, cp, dp, dp_cp, pp,
- *                           ep, etp, edp, ends, world
+ *                           ep, etp, edp, shard, replica, ends, world
  *     comm_skip:GROUP>:N    the N-th message from any rank to any other in such a group, as
  *                           comm_exchange sends them
  *

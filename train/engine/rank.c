@@ -45,11 +45,8 @@ static void rank_take(struct rank *r)
     bool train = c->use == MODEL_TRAIN;
     struct slab *s = r->slab;
 
-    r->weights = slab_1d(&s[SLAB_PARAMETERS], c->real, r->params.elements);
-    weights_bind(&r->model.w, &r->params, r->model.stage, r->weights);
+    units_take(r);
     if (train) {
-        r->grads = slab_1d(&s[SLAB_GRADIENTS], r->ops.grad, r->params.elements);
-        weights_bind(&r->model.g, &r->params, r->model.stage, r->grads);
         r->optim.weights = r->weights;
         r->optim.grads = r->grads;
         optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], r->ops.master);
@@ -163,9 +160,29 @@ struct tensor rank_master(const struct rank *r)
 
 void rank_spread_master(struct rank *r)
 {
-    struct tensor from = rank_master(r);
-    if (from.data != r->weights.data)
-        op_copy(&r->ops, &(struct copy_args){.y = r->weights, .x = from});
+    struct tensor from = rank_master(r), to = r->weights;
+    bool apart = from.data != to.data;
+    for (size_t i = 0; apart && i < zero_pieces(&r->zero); i++) {
+        struct zero_piece p = zero_piece(&r->zero, i);
+        int64_t n = p.end - p.begin;
+        op_copy(&r->ops, &(struct copy_args){
+                             .y = tensor_rows(to, zero_place(&r->zero, to.size[0], p), n),
+                             .x = tensor_rows(from, zero_place(&r->zero, from.size[0], p), n)});
+    }
+    if (apart || r->zero.stage == 3)
+        units_spread(r);
+    units_settle(r);
+}
+
+/* Elements begin .. begin + n - 1 of the slab, as far as the rank holds them. */
+static void put_held(struct rank *r, int64_t begin, int64_t n, const float *from)
+{
+    struct tensor to = rank_master(r);
+    for (size_t i = 0; i < zero_pieces_of(&r->zero, to.size[0]); i++) {
+        struct zero_piece p = zero_piece_of(&r->zero, to.size[0], i);
+        if (zero_cut(&p, begin, begin + n))
+            put_filled(r, tensor_rows(to, p.at, p.end - p.begin), from + (p.begin - begin));
+    }
 }
 
 static void fill_weights(struct rank *r, struct pool *pool)
@@ -179,8 +196,7 @@ static void fill_weights(struct rank *r, struct pool *pool)
             int64_t left = p->size[0] - f.row0;
             f.rows = left < at_once ? left : at_once;
             pool_run(pool, (int)((f.rows + FILL_ROWS - 1) / FILL_ROWS), fill_rows, &f);
-            put_filled(r, tensor_rows(rank_master(r), p->offset + f.row0 * cols, f.rows * cols),
-                       f.to);
+            put_held(r, p->offset + f.row0 * cols, f.rows * cols, f.to);
         }
         free(f.to);
     }
@@ -215,15 +231,22 @@ static void rank_shape(struct rank *r)
                               .sequence = c->layout.sequence,
                               .recompute = c->recompute};
     count_layers(c, at.pp, &r->model);
+    bool sharing = c->layout.zero && c->use == MODEL_TRAIN;
+    int64_t size = c->bucket_size ? c->bucket_size
+                                  : zero_bucket_size(mesh_group_size(c->layout.mesh, GROUP_DP_CP));
+    zero_split_build(&r->zero, &r->params, sharing ? c->layout.zero : 0, size,
+                     mesh_group_size(c->layout.mesh, GROUP_SHARD),
+                     mesh_group_index(c->layout.mesh, c->rank, GROUP_SHARD));
+    r->model.units = units_functions(r);
     r->optim = (struct optim){.rule = optim_rule(c->optimizer),
                               .params = &r->params,
+                              .zero = &r->zero,
                               .beta1 = c->beta1,
                               .beta2 = c->beta2,
                               .eps = c->eps,
                               .momentum = c->momentum,
                               .decay = c->decay,
                               .clip = c->clip};
-    optim_share(&r->optim, c->layout, c->rank);
 }
 
 static int rank_ops(struct rank *r, struct err *e)
@@ -260,8 +283,6 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
     for (int i = 0; i < SLAB_COUNT; i++)
         slab_init(&r->slab[i], slabs[i].name, slabs[i].place);
     int code = spec_check(&c->spec, e);
-    if (!code && c->layout.zero > 1)
-        code = err_set(e, ERR_USAGE, "ZeRO stage %d: this weft has stages 0 and 1", c->layout.zero);
     if (!code)
         code = rank_ops(r, e);
     if (!code)
@@ -333,6 +354,8 @@ void rank_close(struct rank *r)
 {
     pipeline_finish(r);
     model_finish(&r->model);
+    units_finish(r);
+    zero_split_finish(&r->zero);
     params_finish(&r->params);
     for (int i = 0; i < SLAB_COUNT; i++)
         slab_release(&r->slab[i], &r->dev);

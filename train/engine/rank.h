@@ -12,6 +12,7 @@
 
 #include "dataset/sample/batch.h"
 #include "train/comm/comm.h"
+#include "train/engine/units.h"
 #include "train/model/model.h"
 #include "train/ops/ops.h"
 #include "train/optim/lr.h"
@@ -20,6 +21,7 @@
 #include "train/schedule/schedule.h"
 #include "train/spec/param.h"
 #include "train/tensor/slab.h"
+#include "train/zero/zero.h"
 
 enum slab_name {
     SLAB_PARAMETERS,
@@ -69,11 +71,14 @@ struct rank_config {
     const char *kernels;        /* most that init_ops may use; NULL: the best */
     const char *library_path;   /* folders of libraries opened at run time; NULL: none */
     int64_t micro_batch, seq_length;
-    int64_t micros;          /* micro-batches of a step on this rank */
-    bool documents;          /* stretches of a batch may be shorter than its rows */
-    uint64_t beside, mapped; /* bytes that the caller will take beside the rank, and files that it
-                                will map: for the check that all of it fits */
-    uint64_t file_size;      /* bytes of tensors in a file of a checkpoint; 0: CKPT_FILE_SIZE */
+    int64_t micros;            /* micro-batches of a step on this rank */
+    bool documents;            /* stretches of a batch may be shorter than its rows */
+    uint64_t beside, mapped;   /* bytes that the caller will take beside the rank, and files that it
+                                  will map: for the check that all of it fits */
+    uint64_t file_size;        /* bytes of tensors in a file of a checkpoint; 0: CKPT_FILE_SIZE */
+    bool overlap_grad_reduce;  /* gradients are sent while others are computed */
+    bool overlap_param_gather; /* and weights gathered while others are used */
+    int64_t bucket_size;       /* elements of a bucket of gradients; 0: zero_bucket_size */
     uint64_t seed;
     enum optim_kind optimizer;
     double beta1, beta2, eps, decay, clip;
@@ -141,7 +146,9 @@ struct rank {
     struct model model;
     struct optim optim;
     struct slab slab[SLAB_COUNT];
-    struct tensor weights, grads; /* flat */
+    struct zero_split zero;
+    struct units units;
+    struct tensor weights, grads; /* flat: of all parameters, or of what is kept */
     struct tensor totals;         /* F64 [2]: sum of losses, counted labels */
     double *host_totals;          /* [2], in staging */
     double *host_norm;            /* likewise, what a step brings back beside the totals */

@@ -2,16 +2,26 @@
 #ifndef TRAIN_ENGINE_REDUCE_H
 #define TRAIN_ENGINE_REDUCE_H
 
-/* The sums of gradients over ranks, as the parameter table says (param.h, `summed`). */
+/*
+ * The sums of gradients over ranks, as the parameter table says (param.h, `summed`): first over
+ * tensor-parallel ranks, of parameters that all of them have and of key/value heads that several
+ * have; then over the ends of a pipeline, what both have; then over data-parallel ranks, by buckets
+ * (zero.h). Under ZeRO each of these gets the sums of its own share alone.
+ *
+ * With config.overlap_grad_reduce a bucket is sent when the last micro-batch has added the last of
+ * its gradients, while the backward pass goes on; otherwise all are sent behind it. The calls and
+ * the order of each sum are the same, and so are the bits.
+ */
 
 #include "train/engine/rank.h"
 
-/*
- * After the last micro-batch: first over tensor-parallel ranks, of parameters that all of them
- * have and of key/value heads that several have, then over data-parallel ranks; under ZeRO each of
- * these gets the sums of its own part alone. Between, over the ends of a pipeline, what both have.
- * `totals`, too.
- */
+/* A micro-batch has added a unit's gradients (struct model_units). */
+void reduce_unit(struct rank *r, int unit);
+
+/* Of a unit's gradients, over tensor-parallel ranks alone. */
+void reduce_over_tensor_ranks(struct rank *r, int unit);
+
+/* After the last micro-batch: what is left of all gradients, and `totals`. Waits for all. */
 void reduce_gradients(struct rank *r);
 
 /* Losses and counts of all data-parallel ranks, from the last stage to all. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "train/ckpt/shard.h"
@@ -12,7 +13,7 @@
 #include "train/engine/world.h"
 
 /* The groups of a checkpoint that training needs, and the slabs that hold them. */
-enum { GROUPS = 1 + OPTIM_STATES, BOXES = 3 };
+enum { BOXES = 3 }; /* that a range of a tensor has at most */
 
 static int groups_of(const struct rank *r)
 {
@@ -29,45 +30,6 @@ static struct tensor group_of(const struct rank *r, int g)
     return g == 0 ? rank_master(r) : r->optim.state[g - 1];
 }
 
-/* A source of a parameter in the flat slab of a group that is not shared out. */
-static struct box_mem state_place(const struct rank *r, int g, const struct param *p,
-                                  const struct param_source *s)
-{
-    int64_t cols = p->rank == 2 ? p->size[1] : 1;
-    struct tensor at = tensor_rows(group_of(r, g), p->offset + s->row * cols, 0);
-    return (struct box_mem){.data = at.data,
-                            .dtype = at.dtype,
-                            .stride = cols,
-                            .box = {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}}};
-}
-
-static bool shared_out(const struct rank *r, int g)
-{
-    return g > 0 && r->optim.count < r->params.elements;
-}
-
-/* What of a source this rank holds in a group: the number of boxes. */
-static size_t state_boxes(const struct rank *r, int g, const struct param *p,
-                          const struct param_source *s, struct box_mem ret[BOXES])
-{
-    if (!shared_out(r, g)) {
-        ret[0] = state_place(r, g, p, s);
-        return 1;
-    }
-    const struct optim *o = &r->optim;
-    struct box whole = {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}}, part[BOXES];
-    int64_t first = p->offset + s->row * p->size[1], n = box_count(whole);
-    int64_t begin = o->begin > first ? o->begin - first : 0;
-    int64_t end = o->begin + o->count - first < n ? o->begin + o->count - first : n;
-    size_t parts = begin < end ? box_of_range(whole, begin, end, part) : 0;
-    for (size_t i = 0; i < parts; begin += box_count(part[i++])) {
-        struct tensor at = tensor_rows(group_of(r, g), first + begin - o->begin, 0);
-        ret[i] = (struct box_mem){
-            .data = at.data, .dtype = at.dtype, .stride = p->size[1], .box = part[i]};
-    }
-    return parts;
-}
-
 /* One entry of a checkpoint that a rank holds. */
 struct entry {
     int group;
@@ -75,32 +37,51 @@ struct entry {
     struct box_mem mem;
 };
 
-/* All that the rank holds in the first n groups, or of it what it saves; `ret` has room for
- * count_entries. Returns how many. */
-static size_t list_entries(const struct rank *r, int n, bool saved, struct entry *ret)
+struct entries {
+    struct entry *at;
+    size_t n, capacity;
+};
+
+/* What of a source a piece of the slab holds. */
+static void add_piece(struct entries *out, const struct rank *r, int g, const struct param *p,
+                      const struct param_source *s, struct zero_piece piece)
 {
-    size_t entries = 0;
+    int64_t cols = p->rank == 2 ? p->size[1] : 1, first = p->offset + s->row * cols;
+    struct box whole = {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}}, part[BOXES];
+    if (!zero_cut(&piece, first, first + box_count(whole)))
+        return;
+    size_t n = box_of_range(whole, piece.begin - first, piece.end - first, part);
+    for (size_t i = 0; i < n; piece.at += box_count(part[i++])) {
+        struct tensor at = tensor_rows(group_of(r, g), piece.at, 0);
+        ARRAY_GROW(out->at, out->n, out->capacity);
+        out->at[out->n++] = (struct entry){
+            g, s, {.data = at.data, .dtype = at.dtype, .stride = cols, .box = part[i]}};
+    }
+}
+
+/* Whether this rank writes what it holds of a source: of ranks that hold the same, one does. */
+static bool is_saved(const struct rank *r, int g, const struct param_source *s)
+{
+    bool shared_out = zero_pieces_of(&r->zero, group_of(r, g).size[0]) > 1 ||
+                      group_of(r, g).size[0] < r->zero.elements;
+    return shared_out ? s->counts && comm_index(&r->comm, GROUP_REPLICA) == 0 : s->saves;
+}
+
+/* All that the rank holds in the first n groups, or of it what it saves. */
+static struct entries list_entries(const struct rank *r, int n, bool saved)
+{
+    struct entries out = {0};
     for (int g = 0; g < n; g++)
         for (int i = 0; i < r->params.n; i++)
             for (int k = 0; k < r->params.at[i].sources; k++) {
                 const struct param *p = &r->params.at[i];
-                const struct param_source *s = &p->source[k];
-                struct box_mem mem[BOXES];
-                if (saved && !(shared_out(r, g) ? s->counts : s->saves))
+                int64_t numbers = group_of(r, g).size[0];
+                if (saved && !is_saved(r, g, &p->source[k]))
                     continue;
-                size_t boxes = state_boxes(r, g, p, s, mem);
-                for (size_t b = 0; b < boxes; b++)
-                    ret[entries++] = (struct entry){g, s, mem[b]};
+                for (size_t j = 0; j < zero_pieces_of(&r->zero, numbers); j++)
+                    add_piece(&out, r, g, p, &p->source[k], zero_piece_of(&r->zero, numbers, j));
             }
-    return entries;
-}
-
-static size_t count_entries(const struct rank *r)
-{
-    size_t n = 0;
-    for (int i = 0; i < r->params.n; i++)
-        n += (size_t)r->params.at[i].sources;
-    return n * GROUPS * BOXES + 1;
+    return out;
 }
 
 /* This rank's shard of the checkpoint in `folder`. */
@@ -108,16 +89,16 @@ static int write_shard(const struct rank *r, const char *folder, int threads, st
                        struct err *e)
 {
     struct ckpt_shard *shard;
-    struct entry *entry = mem_new(count_entries(r), sizeof(*entry));
-    size_t n = list_entries(r, groups_of(r), true, entry);
-    struct box_mem *mem = mem_new(n + 1, sizeof(*mem));
+    struct entries list = list_entries(r, groups_of(r), true);
+    struct box_mem *mem = mem_new(list.n + 1, sizeof(*mem));
     const struct ckpt_shard_options o = {.rank = r->config.rank,
                                          .max_file_size = r->config.file_size};
     ckpt_shard_create(folder, &o, &shard);
-    for (size_t i = 0; i < n; i++) {
-        const struct param_source *s = entry[i].source;
-        mem[ckpt_shard_add(shard, group_name(r, entry[i].group), s->name, s->rank, s->size,
-                           entry[i].mem.dtype, entry[i].mem.box)] = entry[i].mem;
+    for (size_t i = 0; i < list.n; i++) {
+        const struct entry *t = &list.at[i];
+        const struct param_source *s = t->source;
+        mem[ckpt_shard_add(shard, group_name(r, t->group), s->name, s->rank, s->size, t->mem.dtype,
+                           t->mem.box)] = t->mem;
     }
     int code = ckpt_shard_begin(shard, e);
     if (!code && r->dev.desc.host)
@@ -128,7 +109,7 @@ static int write_shard(const struct rank *r, const char *folder, int threads, st
         code = ckpt_shard_end(shard, fragment, e);
     ckpt_shard_destroy(shard);
     free(mem);
-    free(entry);
+    free(list.at);
     return code;
 }
 
@@ -138,6 +119,7 @@ int state_save(struct rank *r, struct ckpt_writer *w, int threads, struct err *e
     size_t *size = mem_new((size_t)r->comm.world, sizeof(*size));
     if (w)
         buf_adds(&folder, ckpt_writer_folder(w));
+    units_settle(r);
     int code = world_share(&r->comm, &folder, e);
     if (!code)
         code = write_shard(r, buf_str(&folder), threads, &fragment, e);
@@ -196,21 +178,20 @@ static int read_want(void *arg, struct box_mem to, struct err *e)
 
 static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
 {
-    struct entry *entry = mem_new(count_entries(r), sizeof(*entry));
-    size_t wants = list_entries(r, n, false, entry);
-    struct ckpt_want *want = mem_new(wants + 1, sizeof(*want));
-    for (size_t i = 0; i < wants; i++) {
-        const struct param_source *s = entry[i].source;
-        want[i] = (struct ckpt_want){group_name(r, entry[i].group), s->name, s->rank, s->size,
-                                     entry[i].mem};
+    struct entries list = list_entries(r, n, false);
+    struct ckpt_want *want = mem_new(list.n + 1, sizeof(*want));
+    for (size_t i = 0; i < list.n; i++) {
+        const struct entry *t = &list.at[i];
+        const struct param_source *s = t->source;
+        want[i] = (struct ckpt_want){group_name(r, t->group), s->name, s->rank, s->size, t->mem};
     }
-    int code = r->dev.desc.host ? ckpt_read_all(c, want, wants, 0, e) : 0;
-    for (size_t i = 0; i < wants && !code && !r->dev.desc.host; i++) {
+    int code = r->dev.desc.host ? ckpt_read_all(c, want, list.n, 0, e) : 0;
+    for (size_t i = 0; i < list.n && !code && !r->dev.desc.host; i++) {
         struct want_from from = {c, &want[i]};
         code = transfer_load(&r->dev, want[i].to, read_want, &from, e);
     }
     free(want);
-    free(entry);
+    free(list.at);
     if (!code)
         rank_spread_master(r);
     if (!code)
@@ -252,15 +233,14 @@ static int read_foreign(void *arg, struct box_mem to, struct err *e)
 int state_load_weights(struct rank *r, state_read *read, const void *from, struct err *e)
 {
     int code = 0;
-    for (int i = 0; i < r->params.n; i++)
-        for (int k = 0; !code && k < r->params.at[i].sources; k++) {
-            const struct param *p = &r->params.at[i];
-            const struct param_source *s = &p->source[k];
-            struct foreign f = {read, from, s};
-            struct box_mem to = state_place(r, 0, p, s);
-            code = r->dev.desc.host ? read_foreign(&f, to, e)
-                                    : transfer_load(&r->dev, to, read_foreign, &f, e);
-        }
+    struct entries list = list_entries(r, 1, false);
+    for (size_t i = 0; !code && i < list.n; i++) {
+        struct foreign f = {read, from, list.at[i].source};
+        struct box_mem to = list.at[i].mem;
+        code = r->dev.desc.host ? read_foreign(&f, to, e)
+                                : transfer_load(&r->dev, to, read_foreign, &f, e);
+    }
+    free(list.at);
     if (!code)
         rank_spread_master(r);
     return world_agree(&r->comm, code, e);

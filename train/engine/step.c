@@ -31,8 +31,9 @@ void step_issue_micro(struct rank *r, const struct batch *b, float scale)
 }
 
 /*
- * Data-parallel ranks meet here and nowhere else: once a step, after the last micro-batch, so that
- * one reduction serves all of them. It is a sum: the mean is part of the scale above.
+ * Data-parallel ranks meet here: once a step, after the last micro-batch, or from its backward pass
+ * on (reduce.h), so that one reduction serves all of them; under ZeRO 2 and 3 once a micro-batch.
+ * It is a sum: the mean is part of the scale above.
  *
  * The norm is taken after the reduction, so that all ranks clip, or skip, alike.
  */
@@ -40,6 +41,7 @@ void step_issue_update(struct rank *r, double lr)
 {
     reduce_gradients(r);
     optim_step(&r->optim, &r->ops, &r->comm, lr, r->at.steps + 1);
+    units_spread(r);
 }
 
 static void clear(struct rank *r)

@@ -25,6 +25,8 @@ static const struct {
     [GROUP_EP] = {"expert-parallel", true, 1 << AXIS_MIDDLE},
     [GROUP_ETP] = {"expert tensor-parallel", true, 1 << AXIS_FAST},
     [GROUP_EDP] = {"expert data-parallel", true, 1 << AXIS_DATA},
+    [GROUP_SHARD] = {"optimizer-sharding", false, 1 << AXIS_MIDDLE | 1 << AXIS_DATA},
+    [GROUP_REPLICA] = {"optimizer-replica", false, 1 << AXIS_MIDDLE | 1 << AXIS_DATA},
     [GROUP_ENDS] = {"first and last stage's", false, 1 << AXIS_PIPE},
     [GROUP_WORLD] = {"world's", false, (1 << AXES) - 1},
 };
@@ -81,13 +83,23 @@ int mesh_check(struct mesh m, int world, struct err *e)
                        "tensor %d x context %d x data %d x pipeline %d parallel: expected degrees "
                        "whose product is the number of ranks, %d",
                        m.tp, m.cp, m.dp, m.pp, world);
+    if (m.instances < 0 || (m.instances && m.dp * m.cp % m.instances))
+        return err_set(e, ERR_USAGE,
+                       "num-distributed-optimizer-instances %d: expected a divisor of the %d "
+                       "data-parallel (%d) x context-parallel (%d) ranks",
+                       m.instances, m.dp * m.cp, m.dp, m.cp);
     return check_experts(m, e);
+}
+
+static int instances_of(struct mesh m)
+{
+    return m.instances ? m.instances : 1;
 }
 
 bool mesh_equal(struct mesh a, struct mesh b)
 {
     return a.tp == b.tp && a.cp == b.cp && a.dp == b.dp && a.pp == b.pp && a.etp == b.etp &&
-           a.ep == b.ep && a.pp_before_dp == b.pp_before_dp;
+           a.ep == b.ep && a.pp_before_dp == b.pp_before_dp && instances_of(a) == instances_of(b);
 }
 
 int mesh_world(struct mesh m)
@@ -150,7 +162,7 @@ int mesh_group_size(struct mesh m, enum group g)
     int size = 1;
     for (int a = 0; a < AXES; a++)
         size *= groups[g].axes >> a & 1 ? c.size[a] : 1;
-    return size;
+    return g == GROUP_SHARD ? size / instances_of(m) : g == GROUP_REPLICA ? instances_of(m) : size;
 }
 
 int mesh_group_index(struct mesh m, int rank, enum group g)
@@ -168,7 +180,9 @@ int mesh_group_index(struct mesh m, int rank, enum group g)
             index += along(&c, rank, (enum axis)a) * step;
             step *= c.size[a];
         }
-    return index;
+    /* consecutive ranks of GROUP_DP_CP have one copy */
+    int shares = step / instances_of(m);
+    return g == GROUP_SHARD ? index % shares : g == GROUP_REPLICA ? index / shares : index;
 }
 
 int mesh_group_rank(struct mesh m, int rank, enum group g, int index)
@@ -179,6 +193,11 @@ int mesh_group_rank(struct mesh m, int rank, enum group g, int index)
         return index;
     if (g == GROUP_ENDS)
         index *= m.pp - 1;
+    int shares = mesh_group_size(m, GROUP_SHARD);
+    if (g == GROUP_SHARD)
+        index += mesh_group_index(m, rank, GROUP_REPLICA) * shares;
+    if (g == GROUP_REPLICA)
+        index = index * shares + mesh_group_index(m, rank, GROUP_SHARD);
     struct cut c = cut_of(m, groups[g].expert);
     for (int a = 0; a < AXES; a++)
         if (groups[g].axes >> a & 1) {

@@ -26,7 +26,9 @@ enum group {
     GROUP_EP,
     GROUP_ETP,
     GROUP_EDP,
-    GROUP_ENDS, /* the first and the last stage of a pipeline; ranks between are in none */
+    GROUP_SHARD, /* of GROUP_DP_CP, those that share out one copy of the optimizer's state (ZeRO) */
+    GROUP_REPLICA, /* of GROUP_DP_CP, those that keep the same share: one rank of each copy */
+    GROUP_ENDS,    /* the first and the last stage of a pipeline; ranks between are in none */
     GROUP_WORLD,
     GROUP_COUNT
 };
@@ -36,6 +38,7 @@ struct mesh {
     int tp, cp, dp, pp;
     int etp, ep; /* etp: tp or 1 */
     bool pp_before_dp;
+    int instances; /* copies of the optimizer's state in GROUP_DP_CP; 0: one */
 };
 
 /* A rank's place in both cuts. */
@@ -50,8 +53,8 @@ struct mesh mesh_single(void);
 struct mesh mesh_dense(int tp, int cp, int dp, int pp);
 
 /*
- * ERR_USAGE unless the degrees are positive, their product is `world`, and the experts' degrees
- * divide it as described. All functions below require a valid mesh.
+ * ERR_USAGE unless the degrees are positive, their product is `world`, the experts' degrees divide
+ * it as described, and `instances` divides dp x cp. All functions below require a valid mesh.
  */
 int mesh_check(struct mesh m, int world, struct err *e);
 

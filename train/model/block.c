@@ -130,7 +130,14 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
 {
     const struct layer_weights *w = &m->w.layer[l];
     struct layer_acts *a = &m->a.layer[l];
+    bool last = l + 1 == m->stage.layers;
 
+    if (!tensor_none(sub)) /* whose bias this block adds */
+        unit_use(m, unit_of_layer(m, l - 1), UNIT_NONE);
+    unit_use(m, unit_of_layer(m, l),
+             !last           ? unit_of_layer(m, l + 1)
+             : m->stage.head ? unit_head(m)
+                             : UNIT_NONE);
     m->ops->layer = l;
     op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
                                         .eps = (float)m->spec->norm_eps,
@@ -256,6 +263,10 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
     struct tensor dr = stream_rows(m, p, m->a.dr), dy = stream_rows(m, p, m->a.dy);
     struct tensor dsub = stream_rows(m, p, m->a.dsub), none = {0};
 
+    unit_use(m, unit_of_layer(m, l), first ? UNIT_NONE : unit_of_layer(m, l - 1));
+    unit_add(m, unit_of_layer(m, l));
+    if (!first) /* the bias of the output below */
+        unit_add(m, unit_of_layer(m, l - 1));
     m->ops->layer = l;
     mlp_backward(m, p, l);
     op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
@@ -285,4 +296,5 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
                                                 .dbias = first ? none : below_bias,
                                                 .drop = model_dropout(m, p, DROP_MLP, l - 1)});
     m->ops->layer = -1;
+    unit_done(m, unit_of_layer(m, l));
 }

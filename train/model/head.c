@@ -165,7 +165,10 @@ void model_loss(struct model *m, const struct model_pass *p, struct tensor total
     struct comm_ticket all;
     struct tensor y = stream_gather(m, stream_rows(m, p, m->a.y), &all);
     struct tensor dy = {0}, part = {0};
+    int unit = m->spec->tied ? UNIT_EMBED : unit_head(m);
+    unit_use(m, unit, UNIT_NONE);
     if (p->train) {
+        unit_add(m, unit);
         dy = stream_rows(m, p, m->a.dy);
         part = stream_partial(m, dy);
     }

@@ -39,6 +39,7 @@ static void embed_forward(struct model *m, const struct model_pass *p)
                    (comm_index(m->comm, GROUP_TP) == 0 || FAULT("embed_positions"));
     size_t mark = slab_mark(m->ops->workspace);
     struct tensor none = {0}, x = stream_rows(m, p, m->a.x), part = stream_partial(m, x);
+    unit_use(m, UNIT_EMBED, unit_of_layer(m, 0));
     op_embed(m->ops,
              &(struct embed_args){.y = part,
                                   .id = tensor_rows(m->a.id, 0, p->n),
@@ -59,6 +60,7 @@ static void embed_backward(struct model *m, const struct model_pass *p)
     struct comm_ticket all;
     struct tensor dy = stream_gather(m, stream_rows(m, p, m->a.dr), &all);
     comm_wait(m->comm, all);
+    unit_add(m, UNIT_EMBED);
     op_embed_bwd(m->ops,
                  &(struct embed_bwd_args){.dy = dy,
                                           .id = tensor_rows(m->a.id, 0, p->n),
@@ -69,6 +71,7 @@ static void embed_backward(struct model *m, const struct model_pass *p)
                                           .position = learned ? tensor_rows(m->a.position, 0, p->n)
                                                               : (struct tensor){0},
                                           .drop = model_dropout(m, p, DROP_EMBED, -1)});
+    unit_done(m, UNIT_EMBED);
     slab_reset(m->ops->workspace, mark);
 }
 
@@ -91,6 +94,10 @@ static void leave_stage(struct model *m, const struct model_pass *p)
     struct tensor none = {0};
     if (!some && !head)
         return;
+    if (some)
+        unit_use(m, unit_of_layer(m, last), head ? unit_head(m) : UNIT_NONE);
+    if (head)
+        unit_use(m, unit_head(m), m->spec->tied ? UNIT_EMBED : UNIT_NONE);
     op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
                                         .eps = (float)m->spec->norm_eps,
                                         .y = stream_rows(m, p, m->a.y),
@@ -136,6 +143,12 @@ static void enter_stage_backward(struct model *m, const struct model_pass *p)
     struct tensor dr = stream_rows(m, p, m->a.dr), dy = stream_rows(m, p, m->a.dy), none = {0};
     if (!some && !head)
         return;
+    if (head) {
+        unit_use(m, unit_head(m), some ? unit_of_layer(m, last) : UNIT_NONE);
+        unit_add(m, unit_head(m));
+    }
+    if (some)
+        unit_add(m, unit_of_layer(m, last));
     op_fill(m->ops, &(struct fill_args){.y = head ? dr : dy, .value = 0});
     op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
                                                 .dr = dr,
@@ -150,6 +163,8 @@ static void enter_stage_backward(struct model *m, const struct model_pass *p)
                                                 .dbias = some ? m->g.layer[last].down_b : none,
                                                 .drop = some ? model_dropout(m, p, DROP_MLP, last)
                                                              : (struct dropout){0}});
+    if (head)
+        unit_done(m, unit_head(m));
 }
 
 void model_backward(struct model *m, const struct model_pass *p)

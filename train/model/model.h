@@ -32,9 +32,10 @@ struct weights {
     struct layer_weights *layer;                       /* of the stage, counted from its first */
 };
 
-/* `flat`: params->elements numbers. Owns only the array of layers. */
-void weights_bind(struct weights *w, const struct params *p, struct stage stage,
-                  struct tensor flat);
+/* `flat` holds parameter i from element place[i] on, or its offset if `place` is NULL. Owns only
+ * the array of layers. */
+void weights_bind(struct weights *w, const struct params *p, struct stage stage, struct tensor flat,
+                  const int64_t *place);
 void weights_finish(struct weights *w);
 
 /* One layer's activations, kept from forward to backward. */
@@ -72,6 +73,23 @@ struct recompute {
     bool distribute; /* a tensor-parallel rank keeps its part of an input */
 };
 
+/*
+ * The units of a model, in the order of the forward pass: 0, the embedding with positions; 1 +
+ * layer; layers + 1, the final norm with the head. Who shares out weights or gradients, or sends
+ * gradients as soon as they are there, is told when a pass comes to a unit (engine/units.h).
+ */
+enum { UNIT_EMBED = 0, UNIT_NONE = -1 };
+
+struct model_units {
+    /* The weights of a unit are read next, those of `ahead` soon (UNIT_NONE: none). */
+    void (*use)(void *arg, int unit, int ahead);
+    /* The unit's gradients are added to next. */
+    void (*add)(void *arg, int unit);
+    /* The micro-batch that is in the backward pass has added all that it adds. */
+    void (*done)(void *arg, int unit);
+    void *arg;
+};
+
 struct model {
     struct stage stage; /* layers that it has: `l` below counts from the first of them */
     int least_layers,
@@ -91,7 +109,36 @@ struct model {
     int64_t heads, kv_heads, ffn; /* on this rank */
     bool sequence;                /* sequence parallelism */
     struct recompute recompute;   /* when training */
+    struct model_units units;     /* functions may be NULL */
 };
+
+static inline int unit_of_layer(const struct model *m, int l)
+{
+    return m->stage.first + l + 1;
+}
+
+static inline int unit_head(const struct model *m)
+{
+    return (int)m->spec->layers + 1;
+}
+
+static inline void unit_use(const struct model *m, int unit, int ahead)
+{
+    if (m->units.use)
+        m->units.use(m->units.arg, unit, ahead);
+}
+
+static inline void unit_add(const struct model *m, int unit)
+{
+    if (m->units.add)
+        m->units.add(m->units.arg, unit);
+}
+
+static inline void unit_done(const struct model *m, int unit)
+{
+    if (m->units.done)
+        m->units.done(m->units.arg, unit);
+}
 
 /*
  * Cuts activations for micro-batches of `sequences` x `length` tokens; MODEL_DECODE: up to `length`

@@ -516,7 +516,8 @@ void op_copy(struct ops *o, const struct copy_args *a)
 {
     struct check c = CHECK_OF(OP_COPY);
     need_wide(c, a->y);
-    enum dtype d = a->accumulate ? c.o->real : a->y.dtype;
+    bool gradient = a->y.dtype == c.o->grad;
+    enum dtype d = a->accumulate && !gradient ? c.o->real : a->y.dtype;
     bool cast = d == DTYPE_BF16 && a->x.dtype == DTYPE_F32 && !a->accumulate;
     ops_need(c, "y", a->y, d, a->y.rank, a->y.size);
     ops_need(c, "x", a->x, cast ? DTYPE_F32 : d, a->y.rank, a->y.size);

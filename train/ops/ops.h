@@ -253,8 +253,8 @@ struct fill_args {
 };
 
 /*
- * y = x, F32, F64, I32 or `real`; or y += x, real. Same type and shape, strides may differ; without
- * gaps y may be BF16 where x is F32, and gets the nearest.
+ * y = x, F32, F64, I32 or `real`; or y += x, real or `grad`. Same type and shape, strides may
+ * differ; without gaps y may be BF16 where x is F32, and gets the nearest.
  */
 struct copy_args {
     struct tensor y, x;

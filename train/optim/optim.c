@@ -47,39 +47,23 @@ const struct optim_rule *optim_rule(enum optim_kind kind)
 
 /* ---- a step ------------------------------------------------------------------------------ */
 
-void optim_share(struct optim *o, struct layout layout, int rank)
-{
-    int ranks = layout.zero ? mesh_group_size(layout.mesh, GROUP_DP_CP) : 1;
-    int at = layout.zero ? mesh_group_index(layout.mesh, rank, GROUP_DP_CP) : 0;
-    o->count = o->params->elements / ranks;
-    o->begin = o->count * at;
-}
-
 void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations,
                 enum dtype master)
 {
     bool apart = o->weights.dtype != master;
-    o->master = apart ? slab_1d(optimizer, master, o->params->elements) : o->weights;
+    o->master = apart ? slab_1d(optimizer, master, o->zero->kept) : o->weights;
     for (int i = 0; i < o->rule->states; i++)
-        o->state[i] = slab_1d(optimizer, master, o->count);
+        o->state[i] = slab_1d(optimizer, master, o->zero->kept);
     o->total = slab_1d(activations, DTYPE_F64, 1);
     o->norm = slab_1d(activations, DTYPE_F64, 1);
     o->factor = slab_1d(activations, DTYPE_F64, 1);
     o->skip = slab_1d(activations, DTYPE_I32, 1);
 }
 
-/* The elements [begin, end) as far as this rank updates them; false: not at all. */
-static bool updated(const struct optim *o, struct param_run *run)
+/* A piece of what is kept, in one of the tensors. */
+static struct tensor part(const struct optim *o, struct tensor t, struct zero_piece p)
 {
-    int64_t end = o->begin + o->count;
-    run->begin = run->begin > o->begin ? run->begin : o->begin;
-    run->end = run->end < end ? run->end : end;
-    return run->begin < run->end;
-}
-
-static struct tensor part(struct tensor flat, int64_t first, struct param_run run)
-{
-    return tensor_rows(flat, run.begin - first, run.end - run.begin);
+    return tensor_rows(t, zero_place(o->zero, t.size[0], p), p.end - p.begin);
 }
 
 /*
@@ -97,42 +81,50 @@ static struct tensor part(struct tensor flat, int64_t first, struct param_run ru
  * stays on the device, so nothing here waits for it. The caller reads it after the step and does
  * not count the step (`step` stays what it was for the next one).
  */
-void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, int64_t step)
+static void add_norm(struct optim *o, struct ops *ops, struct comm *comm)
 {
     op_fill(ops, &(struct fill_args){.y = o->total, .value = 0});
-    for (int i = 0; i < o->params->ncounted; i++) {
-        struct param_run run = o->params->counted[i];
-        if (updated(o, &run))
-            op_sumsq(ops, &(struct sumsq_args){.total = o->total, .x = part(o->grads, 0, run)});
-    }
-    if (o->count < o->params->elements && !FAULT("zero_norm"))
-        comm_wait(comm, comm_all_reduce(comm, GROUP_DP_CP, o->total, REDUCE_SUM));
+    for (size_t i = 0; i < zero_pieces(o->zero); i++)
+        for (int k = 0; k < o->params->ncounted; k++) {
+            struct param_run run = o->params->counted[k];
+            struct zero_piece p = zero_piece(o->zero, i);
+            if (zero_cut(&p, run.begin, run.end))
+                op_sumsq(ops, &(struct sumsq_args){.total = o->total, .x = part(o, o->grads, p)});
+        }
+    if (o->zero->shares > 1 && !FAULT("zero_norm"))
+        comm_wait(comm, comm_all_reduce(comm, GROUP_SHARD, o->total, REDUCE_SUM));
     comm_wait(comm, comm_all_reduce(comm, GROUP_TP, o->total, REDUCE_SUM));
     comm_wait(comm, comm_all_reduce(comm, GROUP_PP, o->total, REDUCE_SUM));
+}
+
+static void update(struct optim *o, struct ops *ops, const struct param *q, struct zero_piece p,
+                   double lr, int64_t step)
+{
+    bool apart = o->weights.data != o->master.data;
+    if (!q->trained || !zero_cut(&p, q->offset, q->offset + q->count))
+        return;
+    /* the table's decay mask: matrices decay; biases and norms do not */
+    bool decay = FAULT("decay_mask") ? !q->decay : q->decay;
+    struct optim_piece x = {.p = part(o, o->master, p),
+                            .copy = apart ? part(o, o->weights, p) : (struct tensor){0},
+                            .g = part(o, o->grads, p),
+                            .lr = lr,
+                            .decay = decay ? o->decay : 0,
+                            .step = step};
+    for (int k = 0; k < o->rule->states; k++)
+        x.state[k] = part(o, o->state[k], p);
+    o->rule->update(o, ops, &x);
+}
+
+void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, int64_t step)
+{
+    add_norm(o, ops, comm);
     op_clip(ops, &(struct clip_args){.total = o->total,
                                      .norm = o->norm,
                                      .factor = o->factor,
                                      .skip = o->skip,
                                      .max_norm = o->clip});
-    bool apart = o->weights.data != o->master.data;
-    for (int i = 0; i < o->params->n; i++) {
-        const struct param *p = &o->params->at[i];
-        struct param_run run = {p->offset, p->offset + p->count};
-        if (!p->trained || !updated(o, &run))
-            continue;
-        /* the table's decay mask: matrices decay; biases and norms do not */
-        bool decay = FAULT("decay_mask") ? !p->decay : p->decay;
-        struct optim_piece x = {.p = part(o->master, 0, run),
-                                .copy = apart ? part(o->weights, 0, run) : (struct tensor){0},
-                                .g = part(o->grads, 0, run),
-                                .lr = lr,
-                                .decay = decay ? o->decay : 0,
-                                .step = step};
-        for (int k = 0; k < o->rule->states; k++)
-            x.state[k] = part(o->state[k], o->begin, run);
-        o->rule->update(o, ops, &x);
-    }
-    if (o->count < o->params->elements)
-        comm_wait(comm, comm_all_gather(comm, GROUP_DP_CP, o->weights,
-                                        tensor_rows(o->weights, o->begin, o->count)));
+    for (size_t i = 0; i < zero_pieces(o->zero); i++)
+        for (int k = 0; k < o->params->n; k++)
+            update(o, ops, &o->params->at[k], zero_piece(o->zero, i), lr, step);
 }

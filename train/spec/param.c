@@ -275,10 +275,25 @@ static int check_layout(const struct spec *s, struct layout l, struct err *e)
     return layout_check(&model, &l, mesh_world(l.mesh), e);
 }
 
+/* Under ZeRO 2 and 3 a unit (embedding, layer, head) is shared out by itself: see
+ * train/zero/zero.h. */
+static int64_t shared_align(struct layout l)
+{
+    return ALIGN * (int64_t)(l.zero ? mesh_group_size(l.mesh, GROUP_SHARD) : 1);
+}
+
+static void begin_unit(struct params *ps, const struct spot *o)
+{
+    if (o->layout->zero > 1)
+        ps->elements =
+            (int64_t)align_up((uint64_t)ps->elements, (uint64_t)shared_align(*o->layout));
+}
+
 /* Rows of the table from `from` on that are alike in belonging to a layer; returns the next. */
 static int add_rows(struct params *ps, int from, int layer, const struct spot *o)
 {
     int i = from;
+    begin_unit(ps, o);
     for (; i < ROWS && rows[i].layered == (layer >= 0); i++)
         if (has(&ps->spec, rows[i].when))
             add_param(ps, &rows[i], layer, o);
@@ -340,9 +355,7 @@ int params_build(struct params *ret, const struct spec *spec, struct layout layo
         ps.first_of[l] = -1;
     for (int chunk = 0; chunk < layout.chunks; chunk++)
         add_stage(&ps, layout_stage(layout, spec->layers, o.at.pp, chunk), o);
-    if (layout.zero)
-        ps.elements = (int64_t)align_up(
-            (uint64_t)ps.elements, ALIGN * (uint64_t)mesh_group_size(layout.mesh, GROUP_DP_CP));
+    ps.elements = (int64_t)align_up((uint64_t)ps.elements, (uint64_t)shared_align(layout));
     find_counted(&ps);
     *ret = ps;
     return 0;

@@ -86,7 +86,8 @@ struct params {
     struct param *at;
     int n;
     int64_t elements;   /* of the slab, with the gaps between parameters; under ZeRO a multiple of
-                           64 x the ranks that share it out */
+                           64 x the ranks that share it out (GROUP_SHARD), and under ZeRO 2
+                           and 3 so is the first element of each layer and of the head */
     int64_t parameters; /* true count of the whole model: unpadded, tied ones once */
     struct spec spec;
     struct param_run *counted; /* what this rank counts in the norm; gaps and padding, which are

@@ -55,6 +55,54 @@ struct zero_bucket {
  */
 size_t zero_buckets(const struct params *p, int64_t size, int shares, struct zero_bucket **ret);
 
+/*
+ * The same where a layer is what is gathered and freed (ZeRO 2 and 3): one bucket for each unit of
+ * the model, the last first: the final norm with the head, the layers, the embedding with positions
+ * (struct model_units). params_build has padded each to a multiple of 64 x shares.
+ */
+size_t zero_units(const struct params *p, int shares, struct zero_bucket **ret);
+
+/* The unit that a parameter belongs to: 0 the embedding's, 1 + layer, layers + 1 the head's. */
+int zero_unit_of(const struct params *p, const struct param *q);
+
+/*
+ * What a rank keeps under ZeRO: its share of each bucket. A tensor of the kept elements has them in
+ * the order of the slab, without gaps.
+ */
+struct zero_split {
+    int stage;      /* 0 to 3; 0: all ranks keep all, and there is one piece */
+    int shares, at; /* ranks that share out the slab, and this one's number */
+    struct zero_bucket *bucket;
+    size_t n;         /* buckets */
+    int64_t elements; /* of the slab */
+    int64_t kept;
+};
+
+/* The part of a bucket that is kept: elements of the slab, and the first one's place among those
+ * kept. */
+struct zero_piece {
+    int64_t begin, end, at;
+};
+
+void zero_split_build(struct zero_split *ret, const struct params *p, int stage, int64_t size,
+                      int shares, int at);
+void zero_split_finish(struct zero_split *z);
+
+/* Pieces in the order of the slab: 0 to zero_pieces - 1. */
+size_t zero_pieces(const struct zero_split *z);
+struct zero_piece zero_piece(const struct zero_split *z, size_t i);
+
+/* The same for what a tensor of `numbers` holds: all elements of the slab in one piece, or those
+ * that are kept. */
+size_t zero_pieces_of(const struct zero_split *z, int64_t numbers);
+struct zero_piece zero_piece_of(const struct zero_split *z, int64_t numbers, size_t i);
+
+/* Cuts the piece to [begin, end); false: nothing is left. */
+bool zero_cut(struct zero_piece *p, int64_t begin, int64_t end);
+
+/* Where the elements of a kept piece lie in a tensor of `numbers`. */
+int64_t zero_place(const struct zero_split *z, int64_t numbers, struct zero_piece p);
+
 /* Megatron-LM's usual size of a bucket (--ddp-bucket-size), in elements. */
 int64_t zero_bucket_size(int shares);
 

@@ -18,16 +18,17 @@ static void run_cell(struct cell c, const struct cell_single *single)
 {
     char name[128], why[600];
     c.seed = (uint64_t)++cells;
+    c.overlap = (unsigned)c.seed % 4;
     cell_name(&c, name, sizeof(name));
     if (cell_run(&c, single, tolerances[c.real], why, sizeof(why)))
         t_fail(__FILE__, __LINE__, "%s: %s", name, why);
 }
 
-/* Not yet: context parallelism, ZeRO 2 and 3. Micro-batches must be shared out evenly. */
+/* Not yet: context parallelism. Micro-batches must be shared out evenly. */
 static bool can_run(const struct cell *c, const struct layout *l)
 {
     int64_t micros = c->micros / l->mesh.dp;
-    return l->mesh.cp == 1 && l->zero <= 1 && c->micros % l->mesh.dp == 0 &&
+    return l->mesh.cp == 1 && c->micros % l->mesh.dp == 0 &&
            (l->chunks == 1 || micros % l->mesh.pp == 0);
 }
 
@@ -95,9 +96,19 @@ static bool is_several(const struct layout *l)
     return l->mesh.pp == 1 && l->mesh.tp > 1 && l->mesh.dp > 1 && !l->zero;
 }
 
-static bool is_zero(const struct layout *l)
+static bool is_zero_1(const struct layout *l)
 {
-    return l->mesh.pp == 1 && l->zero > 0;
+    return l->mesh.pp == 1 && l->zero == 1;
+}
+
+static bool is_zero_2(const struct layout *l)
+{
+    return l->zero == 2;
+}
+
+static bool is_zero_3(const struct layout *l)
+{
+    return l->zero == 3;
 }
 
 static void data_parallel(void)
@@ -117,7 +128,72 @@ static void sequence_parallel(void)
 
 static void zero_1(void)
 {
-    sweep(is_zero);
+    sweep(is_zero_1);
+}
+
+static void zero_2(void)
+{
+    sweep(is_zero_2);
+}
+
+static void zero_3(void)
+{
+    sweep(is_zero_3);
+}
+
+/* Groups of copies of the optimizer's state: not among the enumerator's layouts. */
+static void instances(void)
+{
+    static const struct {
+        int tp, dp, pp, instances, zero;
+    } all[] = {{1, 4, 1, 2, 1}, {1, 8, 1, 4, 1}, {1, 4, 2, 2, 1}, {2, 4, 1, 2, 2},
+               {1, 4, 1, 2, 3}, {1, 8, 1, 2, 3}, {1, 4, 1, 4, 2}, {2, 2, 2, 2, 1}};
+    int before = cells;
+    for (int i = 0; i < 4; i++) {
+        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
+                         .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
+                         .micros = 8,
+                         .steps = i & 2 ? 1 : CELL_STEPS,
+                         .layout = layout_plain(mesh_single())};
+        struct cell_single single;
+        char why[600];
+        if (cell_run_single(&c, &single, why, sizeof(why)))
+            t_fail(__FILE__, __LINE__, "%s", why);
+        for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+            c.layout = layout_plain(mesh_dense(all[k].tp, 1, all[k].dp, all[k].pp));
+            c.layout.mesh.instances = all[k].instances;
+            c.layout.zero = all[k].zero;
+            run_cell(c, &single);
+        }
+        cell_single_finish(&single);
+    }
+    printf("# %d cells\n", cells - before);
+}
+
+/* What is sent while others are computed adds up to the same bits. */
+static void overlap(void)
+{
+    static const struct {
+        int tp, dp, pp;
+        bool sequence;
+    } all[] = {{1, 2, 1, false}, {2, 2, 1, true}, {1, 2, 2, false}, {4, 2, 1, false}};
+    int before = cells;
+    for (int i = 0; i < 4 * 4 * 2; i++) {
+        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
+                         .real = DTYPE_F32,
+                         .micros = 8,
+                         .steps = CELL_STEPS,
+                         .seed = (uint64_t)++cells};
+        char name[128], why[600];
+        int k = i / 2 % 4;
+        c.layout = layout_plain(mesh_dense(all[k].tp, 1, all[k].dp, all[k].pp));
+        c.layout.sequence = all[k].sequence;
+        c.layout.zero = all[k].pp > 1 ? i / 8 % 2 : i / 8;
+        cell_name(&c, name, sizeof(name));
+        if (cell_run_overlap(&c, why, sizeof(why)))
+            t_fail(__FILE__, __LINE__, "%s: %s", name, why);
+    }
+    printf("# %d cells\n", cells - before);
 }
 
 static bool is_pipeline(const struct layout *l)
@@ -263,7 +339,7 @@ static void recomputation(void)
         {1, 1, 1, 1, false, 0, {4}},          {2, 1, 1, 1, false, 0, {4}},
         {2, 2, 1, 1, true, 1, {4}},           {1, 1, 2, 1, false, 0, {3, 1}},
         {2, 1, 2, 1, false, 0, {0, 4}},       {2, 1, 2, 2, false, 0, {1, 0, 2, 1}},
-        {4, 1, 2, 2, false, 0, {1, 1, 1, 1}},
+        {4, 1, 2, 2, false, 0, {1, 1, 1, 1}}, {2, 2, 1, 1, false, 3, {4}},
     };
     int before = cells;
     for (int i = 0; i < 4; i++) {
@@ -322,7 +398,8 @@ static void any_layout_resumes_any_other(void)
     const struct layout all[] = {
         resumed(1, 1, 1, false, 0), resumed(1, 4, 1, false, 1), resumed(4, 1, 1, true, 0),
         resumed(1, 1, 4, false, 0), resumed(2, 2, 1, false, 1), resumed(8, 1, 1, false, 0),
-        resumed(2, 2, 2, true, 1),  resumed(1, 2, 1, false, 0), resumed(1, 2, 2, false, 1)};
+        resumed(2, 2, 2, true, 1),  resumed(1, 2, 1, false, 0), resumed(1, 2, 2, false, 1),
+        resumed(1, 4, 1, false, 3), resumed(2, 2, 1, true, 2),  resumed(2, 4, 1, false, 3)};
     int n = sizeof(all) / sizeof(all[0]), before = cells;
     for (int model = 0; model < 3; model++) {
         struct cell c = {.spec = model & 1 ? cell_llama() : cell_gpt(),
@@ -344,6 +421,6 @@ static void any_layout_resumes_any_other(void)
 }
 
 T_MAIN(T_CASE(data_parallel), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
-       T_CASE(several_axes), T_CASE(zero_1), T_CASE(pipeline), T_CASE(pipeline_and_others),
-       T_CASE(interleaved), T_CASE(uneven_stages), T_CASE(recomputation),
-       T_CASE(any_layout_resumes_any_other))
+       T_CASE(several_axes), T_CASE(zero_1), T_CASE(zero_2), T_CASE(zero_3), T_CASE(instances),
+       T_CASE(overlap), T_CASE(pipeline), T_CASE(pipeline_and_others), T_CASE(interleaved),
+       T_CASE(uneven_stages), T_CASE(recomputation), T_CASE(any_layout_resumes_any_other))

@@ -66,14 +66,19 @@ struct spec cell_llama(void)
 void cell_name(const struct cell *c, char *ret, size_t size)
 {
     const struct layout *l = &c->layout;
+    char copies[32] = "";
+    if (l->mesh.instances > 1)
+        snprintf(copies, sizeof(copies), " of %d instances", l->mesh.instances);
     char stages[64] = "";
     for (int i = 0, at = 0; l->layers && i < l->mesh.pp * l->chunks; i++)
         at += snprintf(stages + at, sizeof(stages) - (size_t)at, "%s%lld", i ? "-" : " ",
                        (long long)l->layers[i]);
-    snprintf(ret, size, "%s %s tp%d cp%d dp%d pp%dx%d%s%s zero%d, %lld micro-batches%s",
+    snprintf(ret, size, "%s %s tp%d cp%d dp%d pp%dx%d%s%s zero%d%s%s%s, %lld micro-batches%s",
              c->spec.act == SPEC_SWIGLU ? "llama" : "gpt", dtype_name(c->real), l->mesh.tp,
              l->mesh.cp, l->mesh.dp, l->mesh.pp, l->chunks, stages, l->sequence ? " sequence" : "",
-             l->zero, (long long)c->micros, c->spec.hidden_dropout > 0 ? ", dropout" : "");
+             l->zero, copies, c->overlap & OVERLAP_GRADIENTS ? " overlap-grad" : "",
+             c->overlap & OVERLAP_WEIGHTS ? " overlap-param" : "", (long long)c->micros,
+             c->spec.hidden_dropout > 0 ? ", dropout" : "");
 }
 
 /* ---- samples ----------------------------------------------------------------------------- */
@@ -112,7 +117,7 @@ struct cell_rank {
     struct err e;
     int code;
     double loss[CELL_STEPS], norm[CELL_STEPS];
-    double *grads, *weights;
+    struct cell_numbers grads, weights;
 };
 
 static struct rank_config configure(struct cell_rank *c)
@@ -135,6 +140,9 @@ static struct rank_config configure(struct cell_rank *c)
         .micros = cell->micros / cell->layout.mesh.dp,
         .seed = 1234,
         .recompute = cell->recompute,
+        .overlap_grad_reduce = cell->overlap & OVERLAP_GRADIENTS,
+        .overlap_param_gather = cell->overlap & OVERLAP_WEIGHTS,
+        .bucket_size = CELL_BUCKET,
         .optimizer = cell->optimizer,
         .momentum = 0.8,
         .beta1 = 0.9,
@@ -145,16 +153,32 @@ static struct rank_config configure(struct cell_rank *c)
         .lr = {.style = LR_CONSTANT, .max = cell->optimizer == OPTIM_ADAM ? 1e-2 : 1}};
 }
 
-/* A flat slab as doubles. */
-static double *cell_numbers(struct rank *r, struct tensor flat)
+/* As doubles; `whole`: all of the slab is of use where the tensor has it. */
+static struct cell_numbers cell_numbers(struct rank *r, struct tensor flat, bool whole)
 {
-    int64_t n = flat.size[0];
-    double *v = mem_new((size_t)n, sizeof(*v));
+    size_t n = (size_t)flat.size[0], all = (size_t)r->params.elements;
+    struct cell_numbers ret = {mem_new(all, sizeof(double)), mem_new(all, sizeof(bool))};
+    double *v = mem_new(n, sizeof(*v));
+    int64_t numbers = whole ? flat.size[0] : r->zero.kept;
     rank_fetch(r, v, flat);
     if (flat.dtype == DTYPE_F32) /* widen in place, from the end */
-        for (int64_t i = n; i-- > 0;)
+        for (size_t i = n; i-- > 0;)
             v[i] = (double)((const float *)(const void *)v)[i];
-    return v;
+    for (size_t i = 0; i < zero_pieces_of(&r->zero, numbers); i++) {
+        struct zero_piece p = zero_piece_of(&r->zero, numbers, i);
+        int64_t at = zero_place(&r->zero, flat.size[0], p);
+        memcpy(ret.at + p.begin, v + at, (size_t)(p.end - p.begin) * sizeof(*v));
+        memset(ret.held + p.begin, 1, (size_t)(p.end - p.begin));
+    }
+    free(v);
+    return ret;
+}
+
+static void numbers_finish(struct cell_numbers *n)
+{
+    free(n->at);
+    free(n->held);
+    *n = (struct cell_numbers){0};
 }
 
 static int cell_steps(struct cell_rank *c, struct loader *in)
@@ -167,10 +191,11 @@ static int cell_steps(struct cell_rank *c, struct loader *in)
         c->loss[i] = s.loss;
         c->norm[i] = s.grad_norm;
         if (!code && i == 0)
-            c->grads = cell_numbers(r, r->grads);
+            c->grads = cell_numbers(r, r->grads, false);
     }
+    units_settle(r);
     if (!code)
-        c->weights = cell_numbers(r, r->weights);
+        c->weights = cell_numbers(r, r->weights, true);
     if (!code && (r->at.consumed != (int64_t)c->cell->steps * c->cell->micros * CELL_ROWS ||
                   r->at.scheduled != r->at.consumed))
         code = err_set(&c->e, ERR_FAIL, "%lld samples are consumed and %lld scheduled",
@@ -242,8 +267,8 @@ static void *cell_rank_run(void *arg)
 static void cell_rank_close(struct cell_rank *c)
 {
     rank_close(&c->rank);
-    free(c->grads);
-    free(c->weights);
+    numbers_finish(&c->grads);
+    numbers_finish(&c->weights);
 }
 
 /* ---- the single rank --------------------------------------------------------------------- */
@@ -262,7 +287,7 @@ int cell_run_single(const struct cell *c, struct cell_single *ret, char *why, si
     memcpy(ret->loss, r.loss, sizeof(r.loss));
     memcpy(ret->norm, r.norm, sizeof(r.norm));
     r.rank.params = (struct params){0};
-    r.grads = r.weights = NULL;
+    r.grads = r.weights = (struct cell_numbers){0};
     cell_rank_close(&r);
     return 0;
 }
@@ -270,8 +295,8 @@ int cell_run_single(const struct cell *c, struct cell_single *ret, char *why, si
 void cell_single_finish(struct cell_single *s)
 {
     params_finish(&s->params);
-    free(s->grads);
-    free(s->weights);
+    numbers_finish(&s->grads);
+    numbers_finish(&s->weights);
     *s = (struct cell_single){0};
 }
 
@@ -304,11 +329,11 @@ static const struct param_source *same_source(const struct param *p, const char 
     return NULL;
 }
 
-/* What is compared: the flat slab of a rank, of which [begin, end) holds values. */
+/* What is compared: the flat slab of a rank. */
 struct held {
     const char *what;
-    const double *got, *want;
-    int64_t begin, end;
+    struct cell_numbers got;
+    const double *want;
     double floor; /* share of the kind's largest value */
 };
 
@@ -327,11 +352,11 @@ static int compare_box(const struct cell_single *single, const struct held *h,
         int64_t row = i / s->count[1], col = i % s->count[1];
         int64_t at = p->offset + (s->row + row) * p->size[1] + col;
         double want = whole[(s->begin[0] + row) * w->size[1] + s->begin[1] + col];
-        if (at < h->begin || at >= h->end || fabs(h->got[at] - want) <= allowed)
+        if (!h->got.held[at] || fabs(h->got.at[at] - want) <= allowed)
             continue;
         snprintf(why, size, "%s of %s [%lld, %lld] is %.17g, expected %.17g +- %g", h->what,
                  s->name, (long long)(s->begin[0] + row), (long long)(s->begin[1] + col),
-                 h->got[at], want, allowed);
+                 h->got.at[at], want, allowed);
         return -1;
     }
     return 0;
@@ -361,12 +386,9 @@ static int compare_rank(const struct cell_rank *c, const struct cell_single *sin
         }
     }
     double share = c->cell->real == DTYPE_F64 ? 0.01 : 0.1;
-    int64_t n = c->rank.params.elements;
-    const struct optim *o = &c->rank.optim;
-    struct held grads = {"the gradient",      c->grads, single->grads, o->begin,
-                         o->begin + o->count, share};
-    struct held weights = {"the weight", c->weights, single->weights, 0, n, share};
-    int code = c->grads ? compare_slab(c, single, grads, tolerance, why, size) : 0;
+    struct held grads = {"the gradient", c->grads, single->grads.at, share};
+    struct held weights = {"the weight", c->weights, single->weights.at, share};
+    int code = c->grads.at ? compare_slab(c, single, grads, tolerance, why, size) : 0;
     bool rounded = c->cell->real == DTYPE_F32 && c->cell->optimizer == OPTIM_ADAM;
     if (!code && !rounded && c->cell->steps == CELL_STEPS)
         code = compare_slab(c, single, weights, tolerance, why, size);
@@ -387,8 +409,8 @@ static void add_bytes(struct cell_bytes *b, const struct cell_rank *c)
     b->activations += c->rank.slab[SLAB_ACTIVATIONS].peak;
     b->digest = digest_of(b->digest, c->loss, sizeof(c->loss));
     b->digest = digest_of(b->digest, c->norm, sizeof(c->norm));
-    b->digest = digest_of(b->digest, c->grads, n);
-    b->digest = digest_of(b->digest, c->weights, n);
+    b->digest = digest_of(b->digest, c->grads.at, n);
+    b->digest = digest_of(b->digest, c->weights.at, n);
 }
 
 /* ---- a world of threads ------------------------------------------------------------------ */
@@ -408,33 +430,84 @@ static int first_fault(const struct cell_rank *r, int n, char *why, size_t size)
     return 0;
 }
 
-int cell_run(const struct cell *c, const struct cell_single *want, double tolerance, char *why,
-             size_t size)
+/* All ranks to their ends; 0, or -1 with what one of them says. */
+static int run_ranks(const struct cell *c, struct cell_rank *r, char *why, size_t size)
 {
-    static struct cell_rank r[CELL_WORLD_MAX];
     pthread_t thread[CELL_WORLD_MAX];
     int n = mesh_world(c->layout.mesh), started = 0;
     struct comm_options o = {.timeout = TIMEOUT, .delay_us = DELAY_US, .seed = c->seed};
     struct comm_threads *threads = comm_threads_create(c->layout.mesh, &o);
-    memset(r, 0, sizeof(r));
     for (; started < n; started++) {
         r[started] = (struct cell_rank){.cell = c, .index = started, .threads = threads};
         BUG_ON(thread_start(&thread[started], cell_rank_run, &r[started]), "no thread");
     }
     for (int i = 0; i < n; i++)
         pthread_join(thread[i], NULL);
-    int code = first_fault(r, n, why, size);
+    return first_fault(r, n, why, size);
+}
+
+static void close_ranks(const struct cell *c, struct cell_rank *r)
+{
+    struct comm_threads *threads = r[0].threads;
+    for (int i = 0; i < mesh_world(c->layout.mesh); i++)
+        cell_rank_close(&r[i]);
+    comm_threads_destroy(threads);
+}
+
+int cell_run(const struct cell *c, const struct cell_single *want, double tolerance, char *why,
+             size_t size)
+{
+    static struct cell_rank r[CELL_WORLD_MAX];
+    int n = mesh_world(c->layout.mesh), code = run_ranks(c, r, why, size);
     for (int i = 0; !code && i < n; i++) {
         char of[400];
         code = compare_rank(&r[i], want, tolerance, of, sizeof(of));
         if (code)
             snprintf(why, size, "rank %d: %s", i, of);
     }
-    for (int i = 0; i < n; i++) {
-        if (!code && c->bytes)
-            add_bytes(c->bytes, &r[i]);
-        cell_rank_close(&r[i]);
+    for (int i = 0; !code && c->bytes && i < n; i++)
+        add_bytes(c->bytes, &r[i]);
+    close_ranks(c, r);
+    return code;
+}
+
+static bool same_numbers(struct cell_numbers a, struct cell_numbers b, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (a.held[i] != b.held[i] || (a.held[i] && memcmp(&a.at[i], &b.at[i], sizeof(*a.at))))
+            return false;
+    return true;
+}
+
+static bool same_rank(const struct cell_rank *a, const struct cell_rank *b)
+{
+    int64_t n = a->rank.params.elements;
+    return !memcmp(a->loss, b->loss, sizeof(a->loss)) &&
+           !memcmp(a->norm, b->norm, sizeof(a->norm)) && same_numbers(a->grads, b->grads, n) &&
+           same_numbers(a->weights, b->weights, n);
+}
+
+int cell_run_overlap(const struct cell *c, char *why, size_t size)
+{
+    static struct cell_rank r[2][CELL_WORLD_MAX];
+    struct cell cells[2] = {*c, *c};
+    int code = 0;
+    cells[0].overlap = 0;
+    cells[1].overlap = OVERLAP_GRADIENTS | OVERLAP_WEIGHTS;
+    for (int k = 0; k < 2 && !code; k++)
+        code = run_ranks(&cells[k], r[k], why, size);
+    for (int i = 0; !code && i < mesh_world(c->layout.mesh); i++) {
+        const struct rank *late = &r[0][i].rank, *early = &r[1][i].rank;
+        code = same_rank(&r[0][i], &r[1][i]) ? 0 : -1;
+        if (code)
+            snprintf(why, size, "rank %d has other bits with overlap", i);
+        if (!code && late->zero.stage < 2 && (late->units.early || !early->units.early)) {
+            snprintf(why, size, "rank %d sent %zu buckets early, and without overlap %zu", i,
+                     early->units.early, late->units.early);
+            code = -1;
+        }
     }
-    comm_threads_destroy(threads);
+    for (int k = 0; k < 2; k++)
+        close_ranks(&cells[k], r[k]);
     return code;
 }

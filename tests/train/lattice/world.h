@@ -21,7 +21,8 @@ enum {
     CELL_SAVED = 2 /* steps before a checkpoint */,
     CELL_ROWS = 2,
     CELL_LENGTH = 8,
-    CELL_WORLD_MAX = 8
+    CELL_WORLD_MAX = 8,
+    CELL_BUCKET = 3000 /* elements: several buckets in each model */
 };
 
 /* GPT-2: learned positions, LayerNorm, biases, tied ends; 8 heads, a vocabulary of 37. */
@@ -47,15 +48,24 @@ struct cell {
                                  written after the last step; NULL: none */
     int64_t micros;           /* micro-batches of a step, of all data-parallel ranks */
     uint64_t seed;            /* of the delays of collectives */
+    unsigned overlap;         /* bits of enum cell_overlap */
 };
+
+enum cell_overlap { OVERLAP_GRADIENTS = 1, OVERLAP_WEIGHTS = 2 };
 
 /* "gpt F64 tp2 cp1 dp1 pp2x1 3-1 sequence zero1, 8 micro-batches, dropout" */
 void cell_name(const struct cell *c, char *ret, size_t size);
 
+/* Numbers of a rank's flat slab, of which it may hold some. */
+struct cell_numbers {
+    double *at; /* [params.elements] */
+    bool *held;
+};
+
 /* What a single rank ends with. Zeroed: nothing yet. */
 struct cell_single {
     struct params params;
-    double *grads, *weights; /* of the flat slab */
+    struct cell_numbers grads, weights;
     double loss[CELL_STEPS], norm[CELL_STEPS];
 };
 
@@ -66,5 +76,9 @@ void cell_single_finish(struct cell_single *s);
 /* All ranks of the cell's layout; 0, or -1 with the sentence of the first rank that differs. */
 int cell_run(const struct cell *c, const struct cell_single *want, double tolerance, char *why,
              size_t size);
+
+/* The same layout run twice, with and without overlap: every bit of losses, norms, gradients and
+ * weights. */
+int cell_run_overlap(const struct cell *c, char *why, size_t size);
 
 #endif

@@ -29,10 +29,12 @@ static void ranks_and_coordinates_are_inverse(void)
 
 static enum group group_named(const char *name)
 {
-    static const char *const names[GROUP_COUNT] = {"TP", "CP",  "DP",  "DP_CP", "PP",
-                                                   "EP", "ETP", "EDP", "ENDS",  "WORLD"};
+    static const char *const names[GROUP_COUNT] = {
+        [GROUP_TP] = "TP",     [GROUP_CP] = "CP",      [GROUP_DP] = "DP",   [GROUP_DP_CP] = "DP_CP",
+        [GROUP_PP] = "PP",     [GROUP_EP] = "EP",      [GROUP_ETP] = "ETP", [GROUP_EDP] = "EDP",
+        [GROUP_ENDS] = "ENDS", [GROUP_WORLD] = "WORLD"};
     for (int g = 0; g < GROUP_COUNT; g++)
-        if (strcmp(name, names[g]) == 0)
+        if (names[g] && strcmp(name, names[g]) == 0)
             return (enum group)g;
     t_fail(__FILE__, __LINE__, "group %s", name);
 }
@@ -69,7 +71,7 @@ static void groups_are_those_of_megatron(void)
     int lines = 0;
     char *next = text.data;
     for (char *line; (line = strsep(&next, "\n")) && *line; lines++) {
-        struct mesh m;
+        struct mesh m = {0};
         char last[8], name[8];
         int at = 0;
         T_EQ(sscanf(line, "%d %d %d %d %d %d %7s %7s %n", &m.tp, &m.cp, &m.dp, &m.pp, &m.etp, &m.ep,
@@ -98,6 +100,33 @@ static void the_world_is_in_order_of_rank(void)
             T_EQ(mesh_group_rank(m, 7, GROUP_WORLD, r), r);
         }
     }
+}
+
+/* As Megatron-LM's partial data-parallel groups: consecutive members of each data- and
+ * context-parallel group have one copy of the optimizer's state. */
+static void instances_cut_the_data_parallel_group(void)
+{
+    struct mesh m = mesh_dense(2, 2, 4, 1);
+    struct err e;
+    for (m.instances = 0; m.instances <= 8; m.instances = m.instances ? 2 * m.instances : 1) {
+        int copies = m.instances ? m.instances : 1, shares = 8 / copies;
+        T_OK(mesh_check(m, 16, &e), &e);
+        T_EQ(mesh_group_size(m, GROUP_SHARD), shares);
+        T_EQ(mesh_group_size(m, GROUP_REPLICA), copies);
+        for (int r = 0; r < 16; r++) {
+            int at = mesh_group_index(m, r, GROUP_DP_CP);
+            T_EQ(mesh_group_index(m, r, GROUP_SHARD), at % shares);
+            T_EQ(mesh_group_index(m, r, GROUP_REPLICA), at / shares);
+            for (int k = 0; k < shares; k++)
+                T_EQ(mesh_group_rank(m, r, GROUP_SHARD, k),
+                     mesh_group_rank(m, r, GROUP_DP_CP, at / shares * shares + k));
+            for (int k = 0; k < copies; k++)
+                T_EQ(mesh_group_rank(m, r, GROUP_REPLICA, k),
+                     mesh_group_rank(m, r, GROUP_DP_CP, k * shares + at % shares));
+        }
+    }
+    m.instances = 3;
+    T_ERR(mesh_check(m, 16, &e), &e, ERR_USAGE, "num-distributed-optimizer-instances 3");
 }
 
 /* ---- what is refused ---------------------------------------------------------------------------
@@ -145,5 +174,5 @@ static void experts_must_fit_a_stage(void)
 }
 
 T_MAIN(T_CASE(ranks_and_coordinates_are_inverse), T_CASE(groups_are_those_of_megatron),
-       T_CASE(the_world_is_in_order_of_rank), T_CASE(degrees_must_fit_the_world),
-       T_CASE(experts_must_fit_a_stage))
+       T_CASE(the_world_is_in_order_of_rank), T_CASE(instances_cut_the_data_parallel_group),
+       T_CASE(degrees_must_fit_the_world), T_CASE(experts_must_fit_a_stage))

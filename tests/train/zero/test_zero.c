@@ -148,6 +148,75 @@ static void buckets_wait_for_their_first_parameter(void)
     T_EQ(zero_bucket_size(64), 64000000);
 }
 
+static struct params build_zero(int zero, int dp)
+{
+    struct spec s = model(true);
+    struct layout l = layout_plain(mesh_dense(1, 1, dp, 1));
+    struct params p;
+    struct err e;
+    l.zero = zero;
+    T_OK(params_build(&p, &s, l, 0, &e), &e);
+    return p;
+}
+
+/* Pieces of all ranks cover the slab once, and lie without gaps in what each keeps. */
+static void pieces_are_the_slab(void)
+{
+    for (int k = 0; k < 4 * 3; k++) {
+        int stage = k % 4, shares = (const int[]){1, 2, 8}[k / 4];
+        struct params p = build_zero(stage, shares);
+        char *seen = mem_new((size_t)p.elements, 1);
+        for (int at = 0; at < (stage ? shares : 1); at++) {
+            struct zero_split z;
+            int64_t kept = 0;
+            zero_split_build(&z, &p, stage, 2000, shares, at);
+            for (size_t i = 0; i < zero_pieces(&z); i++) {
+                struct zero_piece q = zero_piece(&z, i);
+                T_EQ(q.at, kept);
+                T_EQ(zero_place(&z, z.kept, q), kept);
+                kept += q.end - q.begin;
+                for (int64_t e = q.begin; e < q.end; e++)
+                    seen[e]++;
+                struct zero_piece cut = q;
+                T_CHECK(zero_cut(&cut, q.begin + 1, q.end - 1));
+                T_CHECK(cut.at == q.at + 1 && cut.begin == q.begin + 1 && cut.end == q.end - 1);
+                T_CHECK(!zero_cut(&cut, q.end, q.end + 1));
+            }
+            T_EQ(kept, z.kept);
+            T_EQ(z.kept, p.elements / (stage ? shares : 1));
+            T_EQ(zero_pieces_of(&z, p.elements), 1);
+            T_EQ(zero_piece_of(&z, p.elements, 0).end, p.elements);
+            zero_split_finish(&z);
+        }
+        for (int64_t e = 0; e < p.elements; e++)
+            T_EQ(seen[e], 1);
+        free(seen);
+        params_finish(&p);
+    }
+}
+
+/* The head, the layers from the last, the embedding. */
+static void units_are_layers(void)
+{
+    struct params p = build_zero(3, 4);
+    struct zero_bucket *b;
+    size_t n = zero_units(&p, 4, &b);
+    int64_t end = p.elements;
+    T_EQ(n, 5);
+    for (size_t i = 0; i < n; i++) {
+        T_EQ(b[i].range.end, end);
+        end = b[i].range.begin;
+        T_EQ(end % (64 * 4), 0);
+        T_EQ(p.at[b[i].param].offset, end);
+        for (int k = 0; k < p.n; k++)
+            T_EQ(zero_unit_of(&p, &p.at[k]) == 4 - (int)i,
+                 p.at[k].offset >= end && p.at[k].offset < b[i].range.end);
+    }
+    T_EQ(end, 0);
+    free(b);
+    params_finish(&p);
+}
+
 static void nothing_is_no_box(void)
 {
     struct params p = build(false, 1, 0);
@@ -164,4 +233,4 @@ static void nothing_is_no_box(void)
 }
 
 T_MAIN(T_CASE(shares_are_the_tensors), T_CASE(buckets_wait_for_their_first_parameter),
-       T_CASE(nothing_is_no_box))
+       T_CASE(pieces_are_the_slab), T_CASE(units_are_layers), T_CASE(nothing_is_no_box))

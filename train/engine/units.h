@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_ENGINE_UNITS_H
+#define TRAIN_ENGINE_UNITS_H
+
+/*
+ * Weights and gradients that are not always there (ZeRO), and gradients that are sent while others
+ * are still computed. The model names the unit that it comes to (struct model_units); here it is
+ * gathered before its weights are read, and its gradients are given to reduce.h as soon as the last
+ * micro-batch has added to them.
+ *
+ * Under ZeRO 1 and 2 weights are whole on every rank: after a step they are gathered by buckets,
+ * and with config.overlap_param_gather a bucket is waited for when its first unit is used. Under
+ * ZeRO 3 a unit's weights are in a slot of the parameters' slab while they are used, and layers
+ * take turns in few slots; under ZeRO 2 and 3 likewise its gradients, of which a rank adds its
+ * share to what it keeps, after every micro-batch.
+ */
+
+#include "train/model/model.h"
+#include "train/tensor/slab.h"
+#include "train/zero/zero.h"
+
+enum { UNIT_SLOT_LAYERS = 3, UNIT_SLOTS = UNIT_SLOT_LAYERS + 2 };
+
+/* Memory for one unit at a time. */
+struct unit_slot {
+    int64_t at, size; /* elements of the slots' tensor */
+    int unit;         /* that it holds, UNIT_NONE: none */
+    bool pending;     /* its collective has been issued and not waited for */
+    struct comm_ticket ticket;
+};
+
+struct unit_slots {
+    struct tensor t; /* of all; none: there are no slots */
+    int layers;      /* slots that layers take turns in; then the embedding's, then the head's,
+                        which are one if the ends are not tied */
+    struct unit_slot slot[UNIT_SLOTS];
+    int64_t *place; /* [params.n] element of `t` where a parameter lies */
+};
+
+struct units {
+    struct unit_slots weights, grads;
+    struct comm_ticket *ticket; /* [zero.n] of each bucket's collective */
+    bool *issued;               /* [zero.n] and not yet waited for */
+    int *micros;                /* [layers + 2] micro-batches that have added their gradients */
+    bool *complete;             /* [params.n] the gradient, in this step */
+    size_t early;               /* buckets of the last step that were sent during its backward
+                                   passes */
+};
+
+struct rank;
+
+/* Cuts weights and gradients from the slabs and binds the model's views. Called twice, as slabs
+ * are. */
+void units_take(struct rank *r);
+void units_finish(struct rank *r);
+
+/* The functions of r->model.units. */
+struct model_units units_functions(struct rank *r);
+
+/* At the start of a step. */
+void units_begin(struct rank *r);
+
+/* Weights were updated: every rank gets what the others keep. */
+void units_spread(struct rank *r);
+
+/* Waits until all weights that this rank holds are up to date: before they are read other than by
+ * the model. */
+void units_settle(struct rank *r);
+
+/* Slots: a unit's gradients, and the end of a micro-batch's. */
+struct tensor units_gradient(const struct rank *r, const struct param *p);
+void units_settle_gradients(struct rank *r);
+
+#endif
