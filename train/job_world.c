@@ -3,6 +3,57 @@
 #include "train/engine/world.h"
 #include "train/job.h"
 
+static bool is_given(const struct job *j, const char *option)
+{
+    return opts_origin(j->opts, option) != FROM_DEFAULT;
+}
+
+/* One line for each option of data parallelism that changes nothing here. */
+static void warn_idle(const struct job *j, int asked)
+{
+    const struct train_options *o = j->o;
+    const struct layout *l = &j->layout;
+    bool one = l->mesh.dp * l->mesh.cp == 1;
+    const struct {
+        const char *option;
+        bool given, one, plain, sliced; /* idle: where one rank has the weights, without ZeRO, with
+                                           ZeRO 2 and 3 */
+    } rows[] = {{"use-distributed-optimizer", o->distributed_optimizer, true, false, false},
+                {"zero-stage", asked > 0 && is_given(j, "zero-stage"), true, false, false},
+                {"num-distributed-optimizer-instances", o->instances > 1, true, false, false},
+                {"overlap-grad-reduce", o->overlap_grad_reduce, true, false, false},
+                {"overlap-param-gather", o->overlap_param_gather, true, true, false},
+                {"ddp-bucket-size", o->bucket_size > 0, true, false, true}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *why = rows[i].one && one              ? "one data-parallel process"
+                          : rows[i].plain && !l->zero     ? "--zero-stage 0"
+                          : rows[i].sliced && l->zero > 1 ? "ZeRO 2 or 3, which send whole layers"
+                                                          : NULL;
+        if (rows[i].given && why)
+            log_warn("--%s has no effect with %s", rows[i].option, why);
+    }
+}
+
+/* What data-parallel processes share out. */
+static int choose_zero(struct job *j, struct err *e)
+{
+    const struct train_options *o = j->o;
+    struct layout *l = &j->layout;
+    int stage = is_given(j, "zero-stage") ? (int)o->zero_stage : o->distributed_optimizer;
+    if (o->distributed_optimizer && !stage)
+        return err_set(e, ERR_USAGE,
+                       "--use-distributed-optimizer and --zero-stage 0 exclude each other");
+    if (o->instances > 1 && !stage)
+        return err_set(e, ERR_USAGE,
+                       "--num-distributed-optimizer-instances %lld: expected "
+                       "--use-distributed-optimizer or a --zero-stage above 0",
+                       (long long)o->instances);
+    l->zero = l->mesh.dp * l->mesh.cp > 1 ? stage : 0;
+    l->mesh.instances = l->zero ? (int)o->instances : 1;
+    warn_idle(j, stage);
+    return mesh_check(l->mesh, mesh_world(l->mesh), e);
+}
+
 static int open_world(struct job *j, struct err *e)
 {
     const struct job_world *w = j->o->world;
@@ -24,11 +75,11 @@ static int open_world(struct job *j, struct err *e)
                        ranks, ranks == 1 ? "" : "es", tp, pp);
     j->layout = layout_plain(mesh_dense(tp, 1, ranks / model, pp));
     j->layout.sequence = trains && o->sequence_parallel && tp > 1; /* as Megatron-LM does */
-    j->layout.zero = trains && o->distributed_optimizer && ranks / model > 1;
     if (trains && o->sequence_parallel && tp == 1)
         log_warn("--sequence-parallel has no effect with --tensor-model-parallel-size 1");
-    if (trains && o->distributed_optimizer && !j->layout.zero)
-        log_warn("--use-distributed-optimizer has no effect with one data-parallel process");
+    int code = trains ? choose_zero(j, e) : 0;
+    if (code)
+        return code;
     if (w->ranks > 1 && j->opts->verb == VERB_RUN)
         return w->open(&j->comm, w->state, j->layout.mesh, e);
     comm_self_open(&j->comm);

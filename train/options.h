@@ -74,6 +74,8 @@ struct train_options {
     double timeout_minutes;
     int64_t check_replicas;
     bool sequence_parallel, distributed_optimizer;
+    int64_t zero_stage, instances, bucket_size; /* -1, 0, 0: not given */
+    bool overlap_grad_reduce, overlap_param_gather;
     /* no option: set by main.c */
     const struct rank_backends *backends;
     int nbackends;

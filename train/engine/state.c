@@ -12,9 +12,9 @@
 #include "train/engine/transfer.h"
 #include "train/engine/world.h"
 
-/* The groups of a checkpoint that training needs, and the slabs that hold them. */
 enum { BOXES = 3 }; /* that a range of a tensor has at most */
 
+/* The groups of a checkpoint that training needs, and the slabs that hold them. */
 static int groups_of(const struct rank *r)
 {
     return 1 + r->optim.rule->states;
