@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/core/log.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "train/watch/replica.h"
 
@@ -47,22 +48,34 @@ void guard_progress(void *arg, enum rank_phase p, int64_t step)
     watch_enter(j->watch, phase[p], p == RANK_EVAL ? step - 1 : step);
 }
 
+struct replicas {
+    struct replica *at;
+    size_t n, capacity;
+};
+
 /* What of the weights the ranks of a group hold alike: over data-parallel ranks all of it, over
- * tensor-parallel ones what is not cut. */
-static size_t add_replicas(const struct params *ps, const char *weights, size_t size, bool uncut,
-                           struct replica *ret)
+ * tensor-parallel ones what is not cut. Under ZeRO 3 `weights` are the parts that are kept. */
+static void add_replicas(const struct rank *r, const char *weights, bool uncut,
+                         struct replicas *ret)
 {
-    size_t n = 0;
-    for (int i = 0; i < ps->n; i++) {
-        const struct param *p = &ps->at[i];
+    int64_t numbers = r->weights.size[0];
+    size_t size = dtype_size(r->weights.dtype);
+    ret->n = 0;
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *p = &r->params.at[i];
         for (int k = 0; k < p->sources && (!uncut || p->split == SPLIT_NONE); k++) {
             const struct param_source *s = &p->source[k];
             int64_t at = p->offset + s->row * p->size[1], elements = s->count[0] * p->size[1];
-            ret[n++] =
-                (struct replica){s->name, weights + (size_t)at * size, (size_t)elements * size};
+            for (size_t j = 0; j < zero_pieces_of(&r->zero, numbers); j++) {
+                struct zero_piece q = zero_piece_of(&r->zero, numbers, j);
+                if (!zero_cut(&q, at, at + elements))
+                    continue;
+                ARRAY_GROW(ret->at, ret->n, ret->capacity);
+                ret->at[ret->n++] = (struct replica){s->name, weights + (size_t)q.at * size,
+                                                     (size_t)(q.end - q.begin) * size};
+            }
         }
     }
-    return n;
 }
 
 int guard_compare(struct job *j, struct err *e)
@@ -70,20 +83,20 @@ int guard_compare(struct job *j, struct err *e)
     struct rank *r = &j->rank;
     if (r->comm.world < 2)
         return 0;
-    size_t size = dtype_size(r->weights.dtype);
-    bool host = r->dev.desc.host;
-    char *copy = host ? NULL : mem_new((size_t)r->params.elements, size);
-    struct replica *all = mem_new((size_t)r->params.n * PARAM_SOURCES, sizeof(*all));
+    units_settle(r);
+    char *copy = r->dev.desc.host ? NULL : mem_new(1, tensor_bytes(r->weights));
+    struct replicas all = {0};
     if (copy)
         rank_fetch(r, copy, r->weights);
-    const char *weights = host ? r->weights.data : copy;
-    size_t n = add_replicas(&r->params, weights, size, false, all);
-    int code = replicas_compare(&r->comm, GROUP_DP_CP, all, n, e);
+    const char *weights = copy ? copy : r->weights.data;
+    add_replicas(r, weights, false, &all);
+    enum group same = r->zero.stage == 3 ? GROUP_REPLICA : GROUP_DP_CP;
+    int code = replicas_compare(&r->comm, same, all.at, all.n, e);
     if (!code) {
-        n = add_replicas(&r->params, weights, size, true, all);
-        code = replicas_compare(&r->comm, GROUP_TP, all, n, e);
+        add_replicas(r, weights, true, &all);
+        code = replicas_compare(&r->comm, GROUP_TP, all.at, all.n, e);
     }
-    free(all);
+    free(all.at);
     free(copy);
     return code;
 }

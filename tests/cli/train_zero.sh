@@ -45,7 +45,9 @@ done
 
 t "two copies of what is shared out"
 expect 0 "$TRAIN" run $tiny --save copies --micro-batch-size 1 --num_gpus 4 --zero-stage 2 --num-distributed-optimizer-instances 2
-expect 0 "$CONVERT" verify copies/iter_0000012
+expect 0 "$TRAIN" run $tiny --save copies3 --micro-batch-size 1 --num_gpus 4 --zero-stage 3 --num-distributed-optimizer-instances 2 \
+    --check-weight-hash-across-dp-replicas-interval 1
+expect 0 "$CONVERT" verify copies3/iter_0000012
 
 t "what cannot be or has no effect is told by name"
 expect 2 "$TRAIN" plan $tiny --world-size 4 --pp 2 --zero-stage 2
