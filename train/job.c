@@ -476,28 +476,6 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
     return code;
 }
 
-/* The backends that --device leaves: one by its name, or for auto all. --kernels is the CPU's. */
-static int choose_device(const struct train_options *o, struct rank_config *c, struct err *e)
-{
-    bool several = o->world->ranks > 1; /* their collectives are the CPU's */
-    bool cpu = o->device == DEVICE_CPU || (o->device == DEVICE_AUTO && (o->kernels || several));
-    const char *name = cpu ? "cpu" : "cuda";
-    c->backends = o->backends;
-    c->nbackends = o->nbackends;
-    if (o->device == DEVICE_AUTO && !cpu)
-        return 0;
-    if (several && !cpu)
-        return err_set(e, ERR_USAGE, "--device %s: several processes run on the CPU alone", name);
-    for (int i = 0; i < o->nbackends; i++)
-        if (!strcmp(o->backends[i].name, name)) {
-            c->backends = &o->backends[i];
-            c->nbackends = 1;
-            return 0;
-        }
-    err_set(e, ERR_USAGE, "--device %s: this program was built without it", name);
-    return err_hint(e, "build it where nvcc of the CUDA toolkit is installed");
-}
-
 /* Batch arithmetic, and what the rank is to be. */
 static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
 {
@@ -544,7 +522,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
         ret->micro_batch = ret->micros = 1;
     code = job_settle_layout(j, use == MODEL_TRAIN, &ret->recompute, e);
     ret->layout = j->layout;
-    return code ? code : choose_device(o, ret, e);
+    return code ? code : job_choose_device(o, ret, e);
 }
 
 int job_plan_rank(struct job *j, struct err *e)

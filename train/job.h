@@ -81,6 +81,9 @@ int job_agree(struct job *j, int code, struct err *e);
  * the batch cannot be cut so. */
 int job_settle_layout(struct job *j, bool trains, struct recompute *ret, struct err *e);
 
+/* The backends that --device leaves: one by its name, or for auto all. --kernels is the CPU's. */
+int job_choose_device(const struct train_options *o, struct rank_config *c, struct err *e);
+
 /* Threads of this process: those of a job are taken to share a machine's processors. 0: all. */
 int job_threads(const struct job *j);
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "base/core/log.h"
 #include "train/engine/world.h"
 #include "train/job.h"
@@ -135,6 +137,27 @@ int job_settle_layout(struct job *j, bool trains, struct recompute *ret, struct 
             "out to --tensor-model-parallel-size %d",
             (long long)j->o->micro_batch, (long long)j->seq_length, (long long)j->spec.hidden, tp);
     return code ? code : layout_check(&m, &j->layout, mesh_world(j->layout.mesh), e);
+}
+
+int job_choose_device(const struct train_options *o, struct rank_config *c, struct err *e)
+{
+    bool several = o->world->ranks > 1; /* their collectives are the CPU's */
+    bool cpu = o->device == DEVICE_CPU || (o->device == DEVICE_AUTO && (o->kernels || several));
+    const char *name = cpu ? "cpu" : "cuda";
+    c->backends = o->backends;
+    c->nbackends = o->nbackends;
+    if (o->device == DEVICE_AUTO && !cpu)
+        return 0;
+    if (several && !cpu)
+        return err_set(e, ERR_USAGE, "--device %s: several processes run on the CPU alone", name);
+    for (int i = 0; i < o->nbackends; i++)
+        if (!strcmp(o->backends[i].name, name)) {
+            c->backends = &o->backends[i];
+            c->nbackends = 1;
+            return 0;
+        }
+    err_set(e, ERR_USAGE, "--device %s: this program was built without it", name);
+    return err_hint(e, "build it where nvcc of the CUDA toolkit is installed");
 }
 
 int job_threads(const struct job *j)
