@@ -54,12 +54,23 @@ int world_share(struct comm *c, struct buf *b, struct err *e)
     return code;
 }
 
+enum { TOLD = 1 << 16 };
+
+static int first_above(const int32_t *all, int n, int32_t least)
+{
+    int i = 0;
+    while (i < n && all[i] <= least)
+        i++;
+    return i;
+}
+
 int world_agree(struct comm *c, int code, struct err *e)
 {
     if (c->world == 1)
         return code;
     size_t world = (size_t)c->world;
-    int32_t mine = code, *all = mem_new(world, sizeof(*all));
+    bool told = code && (!e || e->msg[0]); /* by this rank: no sentence, no agreement before */
+    int32_t mine = code + (told ? TOLD : 0), *all = mem_new(world, sizeof(*all));
     struct err fault;
     comm_wait(c, comm_all_gather(c, GROUP_WORLD, tensor_1d(all, DTYPE_I32, c->world),
                                  tensor_1d(&mine, DTYPE_I32, 1)));
@@ -67,9 +78,9 @@ int world_agree(struct comm *c, int code, struct err *e)
     if (failed && !code && e)
         *e = fault;
     if (!failed) {
-        while (first < c->world - 1 && !all[first])
-            first++;
-        failed = all[first];
+        first = first_above(all, c->world, TOLD);
+        first = first < c->world ? first : first_above(all, c->world, 0);
+        failed = first < c->world ? all[first] % TOLD : 0;
         if (failed && first != c->rank && e)
             *e = (struct err){.code = failed};
     } else if (code) {

@@ -22,7 +22,8 @@ int world_share(struct comm *c, struct buf *b, struct err *e);
 
 /*
  * 0 if `code` is 0 on all ranks; otherwise that of the first rank that failed, which alone keeps
- * its sentence in `e`: a failure is told once.
+ * its sentence in `e`: a failure is told once. Those that have agreed on a failure before may do so
+ * again: the rank with the sentence keeps it.
  */
 int world_agree(struct comm *c, int code, struct err *e);
 
