@@ -62,7 +62,7 @@ struct comm;
 struct comm_state {
     bool in_call;      /* a call is issued and not done: the oldest such */
     char call[128];    /* "call 5 of the data-parallel group (all-reduce)" */
-    int missing;       /* the rank that has not joined it; COMM_NOBODY: not known */
+    int missing;       /* the rank that it waits for; COMM_NOBODY: not known */
     uint64_t progress; /* another number whenever a call has moved */
     int fault;         /* of any rank, 0 if none */
     char text[256];

@@ -28,6 +28,7 @@ struct wire_call {
     int requests;
     int64_t round;
     struct wire_request *request; /* two for each rank */
+    int *peer;                    /* of each, the world rank */
     struct comm_hello *out, *in;
     const void **from; /* a sum's parts */
     char *scratch;     /* those of them that came from others */
@@ -84,6 +85,7 @@ static int tag_of(const struct at *a, uint64_t order)
 static void send_to(struct at *a, int k, struct comm_range r)
 {
     uint64_t order = a->flight->order ? a->flight->order : a->flight->order_to;
+    a->call->peer[a->call->requests] = world_rank(a, k);
     if (r.bytes)
         a->job->fn->send(a->job->wire, world_rank(a, k), tag_of(a, order), r.at, r.bytes,
                          &a->call->request[a->call->requests++]);
@@ -92,6 +94,7 @@ static void send_to(struct at *a, int k, struct comm_range r)
 static void receive_from(struct at *a, int k, struct comm_range r)
 {
     uint64_t order = a->flight->order ? a->flight->order : a->flight->order_by;
+    a->call->peer[a->call->requests] = world_rank(a, k);
     if (r.bytes)
         a->job->fn->receive(a->job->wire, world_rank(a, k), tag_of(a, order), r.at, r.bytes,
                             &a->call->request[a->call->requests++]);
@@ -302,10 +305,10 @@ static int missing_rank(struct at *a)
 {
     if (absent_rank(a) != COMM_NOBODY)
         return absent_rank(a);
-    for (int k = 0; k < a->n; k++)
-        if (gives_to(a, k))
-            return world_rank(a, k);
-    return a->job->rank;
+    for (int i = 0; i < a->call->requests; i++)
+        if (!a->job->fn->done(a->job->wire, &a->call->request[i], 1))
+            return a->call->peer[i];
+    return COMM_NOBODY;
 }
 
 static void check_late(struct comm_wire *job, struct comm_flight *f)
@@ -313,15 +316,15 @@ static void check_late(struct comm_wire *job, struct comm_flight *f)
     char why[WIRE_TEXT];
     struct at a = at_of(job, f);
     double waited = comm_clock() - f->since;
-    int absent = absent_rank(&a);
-    if (absent != f->missing) {
+    int missing = waited > 0.1 ? missing_rank(&a) : f->missing;
+    if (missing != f->missing) {
         pthread_mutex_lock(&job->hub.lock);
-        f->missing = absent;
+        f->missing = missing;
         pthread_mutex_unlock(&job->hub.lock);
     }
     if (waited < comm_timeout(&job->options))
         return;
-    comm_late(&job->queue, f, missing_rank(&a), &job->options, why, sizeof(why));
+    comm_late(&job->queue, f, missing, &job->options, why, sizeof(why));
     pthread_mutex_lock(&job->hub.lock);
     comm_hub_fail(&job->hub, ERR_FAULT, why);
     pthread_mutex_unlock(&job->hub.lock);
@@ -438,6 +441,7 @@ static void release(struct comm_wire *job)
 {
     for (int i = 0; i < COMM_IN_FLIGHT; i++) {
         free(job->call[i].request);
+        free(job->call[i].peer);
         free(job->call[i].out);
         free(job->call[i].in);
         free(job->call[i].from);
@@ -455,6 +459,7 @@ static void reserve(struct comm_wire *job)
     for (int i = 0; i < COMM_IN_FLIGHT; i++) {
         struct wire_call *m = &job->call[i];
         m->request = mem_new(2 * world, sizeof(*m->request));
+        m->peer = mem_new(2 * world, sizeof(*m->peer));
         m->out = mem_new(world, sizeof(*m->out));
         m->in = mem_new(world, sizeof(*m->in));
         m->from = mem_new(world, sizeof(*m->from));

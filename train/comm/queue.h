@@ -42,7 +42,7 @@ struct comm_flight {
     int left;                    /* threads: parts of it not yet done */
     int busy;                    /* threads at work in its tensors; a wait lasts that long */
     bool own_done;               /* threads: this rank's part */
-    int missing;                 /* the rank that has not joined; COMM_NOBODY: not known */
+    int missing;                 /* the rank that it waits for; COMM_NOBODY: not known */
 };
 
 struct comm_queue {

@@ -105,7 +105,7 @@ static double look(struct watch *w)
         return w->fault.code || left > 1 ? 1 : left;
     describe_state(w, where, sizeof(where));
     if (s.in_call && s.missing != COMM_NOBODY)
-        snprintf(missing, sizeof(missing), ", which rank %d has not joined", s.missing);
+        snprintf(missing, sizeof(missing), ", which waits for rank %d", s.missing);
     err_set(&w->fault, ERR_FAULT, "%s: no progress for %.3g s%s%s%s", where, now - w->state.since,
             s.in_call ? ", in " : "", s.in_call ? s.call : "", missing);
     w->fault_since = now;

@@ -7,7 +7,7 @@
  * of which step it enters and, in long ones, that it has done some of it (a beat). Without either
  * for longer than the phase's limit, and without a collective that goes on, the rank hangs: the
  * watchdog ends the calls of all ranks (comm_interrupt) with a sentence that names rank, step,
- * phase and, if the rank is in one, the collective and who has not joined it. A rank that waits for
+ * phase and, if the rank is in one, the collective and whom it waits for. A rank that waits for
  * others has half as much time again, so that the one that does not come speaks first.
  *
  * A rank that still does not get on some seconds after a fault is stuck outside of the collectives;
