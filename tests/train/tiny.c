@@ -2,6 +2,7 @@
 #include "tests/train/tiny.h"
 
 #include "tests/t.h"
+#include "train/engine/stage.h"
 #include "train/engine/step.h"
 
 struct spec tiny_gpt(void)

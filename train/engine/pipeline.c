@@ -5,6 +5,7 @@
 
 #include "base/core/fault.h"
 #include "base/core/mem.h"
+#include "train/engine/stage.h"
 
 /* ---- memory ------------------------------------------------------------------------------ */
 

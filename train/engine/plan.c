@@ -2,6 +2,7 @@
 #include "train/engine/plan.h"
 
 #include "train/engine/pipeline.h"
+#include "train/engine/stage.h"
 #include "train/engine/step.h"
 
 static int next_fake(void *arg, const struct batch **ret, struct err *e)

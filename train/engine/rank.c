@@ -10,6 +10,7 @@
 #include "train/engine/fit.h"
 #include "train/engine/pipeline.h"
 #include "train/engine/plan.h"
+#include "train/engine/stage.h"
 #include "train/tensor/box.h"
 
 static const struct {
@@ -23,20 +24,6 @@ static const struct {
     [SLAB_WORKSPACE] = {"workspace", PLACE_DEVICE},
     [SLAB_STAGING] = {"staging", PLACE_PINNED},
 };
-
-static void take_slot(struct rank *r, struct stage_slot *slot)
-{
-    struct slab *s = &r->slab[SLAB_STAGING];
-    size_t n = (size_t)(r->config.micro_batch * r->config.seq_length), bytes = n * sizeof(int32_t);
-    *slot = (struct stage_slot){.tokens = slab_bytes(s, bytes),
-                                .labels = slab_bytes(s, bytes),
-                                .position = slab_bytes(s, bytes),
-                                .mask = slab_bytes(s, bytes)};
-    if (r->config.documents) {
-        slot->start = slab_bytes(s, bytes + sizeof(int32_t));
-        slot->lengths = slab_bytes(s, bytes);
-    }
-}
 
 /* Cuts everything from the slabs: once to measure, once in earnest. */
 static void rank_take(struct rank *r)
@@ -59,43 +46,13 @@ static void rank_take(struct rank *r)
     r->host_totals = slab_bytes(&s[SLAB_STAGING], 2 * sizeof(double));
     r->host_norm = slab_bytes(&s[SLAB_STAGING], sizeof(double));
     r->host_skip = slab_bytes(&s[SLAB_STAGING], sizeof(int32_t));
-    for (int i = 0; i < STAGE_SLOTS && c->use != MODEL_DECODE; i++)
-        take_slot(r, &r->stage[i]);
+    if (c->use != MODEL_DECODE)
+        stage_take(r, &s[SLAB_STAGING]);
 }
 
-struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train)
-{
-    int64_t length = r->config.seq_length, rows = r->config.micro_batch;
-    return (struct model_pass){.n = rows * length,
-                               .sequences = r->config.documents ? b->nstretch : rows,
-                               .max_len = length,
-                               .train = train,
-                               .even = !r->config.documents && r->config.layout.mesh.cp <= 1,
-                               .row0 = b->first * (uint64_t)length};
-}
-
-static void rank_put(struct rank *r, struct tensor to, const void *from)
+void rank_put(struct rank *r, struct tensor to, const void *from)
 {
     r->dev.fn->copy(&r->dev, STREAM_COMPUTE, to.data, from, tensor_bytes(to));
-}
-
-/* Sequences of one length, side by side: the same for every micro-batch. */
-static void fill_layout(struct rank *r)
-{
-    int64_t rows = r->config.micro_batch, length = r->config.seq_length;
-    int32_t *v = mem_new((size_t)(rows * length + rows + 1), sizeof(*v));
-    for (int64_t i = 0; i < rows * length; i++)
-        v[i] = (int32_t)(i % length);
-    rank_put(r, r->model.a.position, v);
-    for (int64_t s = 0; s <= rows; s++)
-        v[s] = (int32_t)(s * length);
-    rank_put(r, r->model.a.q_start, v);
-    rank_put(r, r->model.a.k_start, v);
-    for (int64_t s = 0; s < rows; s++)
-        v[s] = (int32_t)length;
-    rank_put(r, r->model.a.k_len, v);
-    r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
-    free(v);
 }
 
 /* Rows of one parameter, shared over the host's threads: each is a function of its global index. */
@@ -225,6 +182,8 @@ static void rank_shape(struct rank *r)
                               .ops = &r->ops,
                               .comm = &r->comm,
                               .seed = c->seed,
+                              .context = {.cp = c->layout.mesh.cp, .rank = at.cp},
+                              .layout = &r->config.layout,
                               .heads = c->spec.heads / tp,
                               .kv_heads = c->spec.kv_heads < tp ? 1 : c->spec.kv_heads / tp,
                               .ffn = c->spec.ffn / tp,
@@ -274,6 +233,18 @@ int rank_choose(struct rank_config *c, struct dev_desc *ret, struct err *e)
     return code;
 }
 
+static int check_context(const struct rank_config *c, const struct dev_desc *desc, struct err *e)
+{
+    if (!desc->host)
+        return err_set(e, ERR_USAGE, "context-parallel-size %d is not implemented for %s",
+                       c->layout.mesh.cp, desc->name);
+    for (int i = 0; i < c->spec.layers; i++)
+        if (layout_context(&c->layout, i) != CONTEXT_ALL_GATHER)
+            return err_set(e, ERR_USAGE, "cp-comm-type %s: this weft has all_gather",
+                           context_comm_name(layout_context(&c->layout, i)));
+    return 0;
+}
+
 int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc *desc,
               struct err *e)
 {
@@ -283,6 +254,8 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
     for (int i = 0; i < SLAB_COUNT; i++)
         slab_init(&r->slab[i], slabs[i].name, slabs[i].place);
     int code = spec_check(&c->spec, e);
+    if (!code && c->layout.mesh.cp > 1)
+        code = check_context(c, desc, e);
     if (!code)
         code = rank_ops(r, e);
     if (!code)
@@ -323,10 +296,10 @@ int rank_bind(struct rank *r, struct err *e)
     code = plan_rank(r, e); /* once more: now what must be prepared is */
     if (code)
         return code;
-    fill_layout(r);
+    stage_fill(r);
     for (int i = 1; i < r->pipe.schedule.places; i++) {
         r->model.a = r->pipe.place[i].acts;
-        fill_layout(r);
+        stage_fill(r);
     }
     if (c->use == MODEL_TRAIN)
         r->model.a = r->pipe.place[0].acts;
@@ -375,52 +348,13 @@ void rank_describe(const struct rank *r, struct buf *out)
     buf_addf(out, "; together %.1f MiB", sum / 0x1p20);
 }
 
-static void stage_stretches(struct rank *r, const struct batch *b, const struct stage_slot *slot)
-{
-    const struct acts *a = &r->model.a;
-    uint32_t n = b->nstretch;
-    for (uint32_t s = 0; b->start && s < n; s++) /* the planner's batch has none */
-        slot->lengths[s] = b->start[s + 1] - b->start[s];
-    if (b->start)
-        memcpy(slot->start, b->start, (n + 1) * sizeof(*slot->start));
-    rank_put(r, tensor_rows(a->q_start, 0, n + 1), slot->start);
-    rank_put(r, tensor_rows(a->k_start, 0, n), slot->start);
-    rank_put(r, tensor_rows(a->k_len, 0, n), slot->lengths);
-}
-
-/*
- * The loader fills its batches again while the device may still read: so they leave from a slot of
- * the staging slab, which is filled when the copies of the micro-batch that was in it are over.
- */
-void rank_stage(struct rank *r, const struct batch *b)
-{
-    const struct stage_slot *slot = &r->stage[r->staged];
-    const struct acts *a = &r->model.a;
-    size_t bytes = (size_t)b->rows * b->seq_length * sizeof(int32_t);
-    int event = EVENT_STAGE + r->staged;
-    if (b->tokens) { /* the planner's batch has none */
-        r->dev.fn->await(&r->dev, event);
-        memcpy(slot->tokens, b->tokens, bytes);
-        memcpy(slot->labels, b->labels, bytes);
-        memcpy(slot->mask, b->loss_mask, bytes);
-        memcpy(slot->position, b->position, bytes);
-    }
-    rank_put(r, a->id, slot->tokens);
-    rank_put(r, a->label, slot->labels);
-    rank_put(r, a->mask, slot->mask);
-    rank_put(r, a->position, slot->position);
-    if (r->config.documents)
-        stage_stretches(r, b, slot);
-    if (b->tokens)
-        r->dev.fn->record(&r->dev, STREAM_COMPUTE, event);
-    r->staged = (r->staged + 1) % STAGE_SLOTS;
-}
-
 double rank_loss_scale(const struct rank *r, double labels)
 {
     double micros = (double)r->config.micros;
     if (!FAULT("dp_scale"))
         micros *= r->config.layout.mesh.dp;
+    if (FAULT("context_scale"))
+        micros *= r->config.layout.mesh.cp;
     return labels > 0 ? 1 / (labels * micros) : 0;
 }
 
@@ -433,16 +367,21 @@ int64_t rank_samples(const struct rank *r)
 void rank_share_batches(const struct rank *r, struct batch_layout *l)
 {
     l->rows = (uint32_t)r->config.micro_batch;
-    l->rank =
-        FAULT("dp_batches") ? 0 : (uint32_t)mesh_coord(r->config.layout.mesh, r->config.rank).dp;
+    struct coord at = mesh_coord(r->config.layout.mesh, r->config.rank);
+    l->rank = FAULT("dp_batches") ? 0 : (uint32_t)at.dp;
     l->ranks = (uint32_t)r->config.layout.mesh.dp;
+    if (FAULT("context_batches")) {
+        l->rank = l->rank * (uint32_t)r->config.layout.mesh.cp + (uint32_t)at.cp;
+        l->ranks *= (uint32_t)r->config.layout.mesh.cp;
+    }
 }
 
 void rank_put_labels(struct rank *r, double labels)
 {
     struct mesh m = r->config.layout.mesh;
-    bool head = mesh_coord(m, r->config.rank).pp == m.pp - 1; /* where the losses are */
-    r->host_totals[1] = head ? labels : 0;
+    struct coord at = mesh_coord(m, r->config.rank);
+    bool head = at.pp == m.pp - 1; /* where the losses are */
+    r->host_totals[1] = head && (at.cp == 0 || FAULT("context_labels")) ? labels : 0;
     rank_put(r, tensor_rows(r->totals, 1, 1), &r->host_totals[1]);
 }
 

@@ -103,6 +103,7 @@ struct stage_slot {
     int32_t *tokens, *labels, *position;
     float *mask;
     int32_t *start, *lengths; /* of stretches; with documents only */
+    int32_t *context;         /* acts.context; with documents only */
 };
 
 /* A micro-batch in flight. */
@@ -154,7 +155,8 @@ struct rank {
     double *host_norm;            /* likewise, what a step brings back beside the totals */
     int32_t *host_skip;
     struct stage_slot stage[STAGE_SLOTS];
-    int staged; /* the slot that is next */
+    int staged;       /* the slot that is next */
+    int32_t *numbers; /* of its rows in a micro-batch; NULL without context parallelism */
     struct pipeline pipe;
     struct plan plan; /* of one step: its counts stay for reports */
     struct cursor at;
@@ -187,17 +189,10 @@ uint64_t rank_fill_bytes(const struct rank *r);
 /* The bytes of each slab as planned, and their sum, for the log. */
 void rank_describe(const struct rank *r, struct buf *out);
 
-/* Copies a micro-batch to the device, with the layout of its sequences. `b` may change when this
- * returns. */
-void rank_stage(struct rank *r, const struct batch *b);
-
 /* The weights that training changes and checkpoints hold; those that the model reads are a copy of
  * them if they are of another type, which follows by rank_spread_master. */
 struct tensor rank_master(const struct rank *r);
 void rank_spread_master(struct rank *r);
-
-/* The pass of one micro-batch. */
-struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train);
 
 /* The `scale` of the loss of a micro-batch with so many counted labels (step.c). */
 double rank_loss_scale(const struct rank *r, double labels);
@@ -210,6 +205,9 @@ void rank_share_batches(const struct rank *r, struct batch_layout *l);
 
 /* The count of labels goes to `totals`. */
 void rank_put_labels(struct rank *r, double labels);
+
+/* Copies to the device, after the compute issued so far; `from` must stay until that is over. */
+void rank_put(struct rank *r, struct tensor to, const void *from);
 
 /* Copies from the device, and waits; or has it copied into the staging slab by the next wait. */
 void rank_fetch(struct rank *r, void *to, struct tensor from);

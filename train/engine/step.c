@@ -3,6 +3,7 @@
 
 #include "base/cli/progress.h"
 #include "train/engine/pipeline.h"
+#include "train/engine/stage.h"
 #include "train/engine/reduce.h"
 
 /*

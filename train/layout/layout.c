@@ -8,6 +8,11 @@ struct layout layout_plain(struct mesh m)
     return (struct layout){.mesh = m, .chunks = 1};
 }
 
+enum context_comm layout_context(const struct layout *l, int layer)
+{
+    return l->context_of ? l->context_of[layer] : l->context;
+}
+
 struct stage layout_stage(struct layout l, int64_t layers, int pp, int chunk)
 {
     int stages = l.mesh.pp * l.chunks, at = chunk * l.mesh.pp + pp;
@@ -63,6 +68,19 @@ static int check_tensor(const struct layout_model *m, const struct layout *l, st
     return 0;
 }
 
+/* With a2a context-parallel ranks share out the heads of a tensor-parallel rank. */
+static int check_all_to_all(const struct layout_model *m, const struct layout *l, struct err *e)
+{
+    int tp = l->mesh.tp, cp = l->mesh.cp;
+    int64_t heads = m->heads / tp, groups = m->kv_heads < tp ? 1 : m->kv_heads / tp;
+    if (heads % cp || groups % cp)
+        return err_set(e, ERR_USAGE,
+                       "cp-comm-type a2a shares out the heads of a tensor-parallel rank, %lld with "
+                       "%lld query groups: expected multiples of context-parallel-size %d",
+                       (long long)heads, (long long)groups, cp);
+    return 0;
+}
+
 static int check_context(const struct layout_model *m, const struct layout *l, struct err *e)
 {
     int64_t pieces = 2 * (int64_t)l->mesh.cp;
@@ -71,6 +89,9 @@ static int check_context(const struct layout_model *m, const struct layout *l, s
                        "context-parallel-size %d: expected a seq-length that is a multiple of "
                        "twice that, %lld, not %lld",
                        l->mesh.cp, (long long)pieces, (long long)m->seq_length);
+    for (int i = 0; i < m->layers; i++)
+        if (layout_context(l, i) == CONTEXT_A2A)
+            return check_all_to_all(m, l, e);
     return 0;
 }
 
@@ -177,13 +198,16 @@ static void add_if_valid(struct layouts *all, struct layout l)
 static void add_switches(struct layouts *all, struct mesh m)
 {
     int64_t most_chunks = all->model->layers / m.pp;
-    int most_zero = m.dp * m.cp > 1 ? ZERO_MAX : 0;
+    int most_zero = m.dp * m.cp > 1 ? ZERO_MAX : 0, comms = m.cp > 1 ? CONTEXT_COMMS : 1;
+    struct layout l = {.mesh = m};
     for (int sequence = 0; sequence <= 1; sequence++)
-        for (int chunks = 1; chunks <= most_chunks; chunks++)
-            for (int zero = 0; zero <= most_zero; zero++)
-                add_if_valid(
-                    all, (struct layout){
-                             .mesh = m, .sequence = sequence != 0, .chunks = chunks, .zero = zero});
+        for (l.chunks = 1; l.chunks <= most_chunks; l.chunks++)
+            for (l.zero = 0; l.zero <= most_zero; l.zero++)
+                for (int comm = 0; comm < comms; comm++) {
+                    l.sequence = sequence != 0;
+                    l.context = (enum context_comm)comm;
+                    add_if_valid(all, l);
+                }
 }
 
 /* Both cuts of the experts, both orders of ranks. */

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "train/layout/context.h"
 #include "train/layout/mesh.h"
 
 enum { ZERO_MAX = 3 };
@@ -21,6 +22,8 @@ struct layout {
     bool sequence; /* sequence parallel: tokens are split over the tensor-parallel ranks, too */
     int chunks;    /* stages that a pipeline rank holds; above 1: interleaved */
     int zero;      /* 0 to ZERO_MAX: what data-parallel ranks share out */
+    enum context_comm context;           /* of all layers */
+    const enum context_comm *context_of; /* [layers] of each, the caller's; NULL: `context` */
     const int64_t *layers; /* of each stage, pp x chunks in stage order, as balance_layers
                             * (train/schedule) shares them out: the caller's; NULL: equally many */
 };
@@ -30,6 +33,9 @@ struct stage {
     int first, layers;
     bool embed, head;
 };
+
+/* How the keys of a layer, by its number in the model, reach the queries. */
+enum context_comm layout_context(const struct layout *l, int layer);
 
 /* One stage on each pipeline rank, no sequence parallelism, ZeRO 0. */
 struct layout layout_plain(struct mesh m);
@@ -54,7 +60,8 @@ int layout_check(const struct layout_model *m, const struct layout *l, int world
 /*
  * All layouts of `world` ranks that pass layout_check, in a fixed order, in new memory (free).
  * Returns how many; *ret is NULL if there are none. Layouts that a switch does not change are
- * listed once: only ZeRO 0 if one rank has the weights, only tp-cp-dp-pp if pp or dp is 1.
+ * listed once: only ZeRO 0 if one rank has the weights, only tp-cp-dp-pp if pp or dp is 1, only one
+ * way of exchanging keys if cp is 1.
  */
 size_t layout_list(const struct layout_model *m, int world, struct layout **ret);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/core/mem.h"
+#include "train/model/context.h"
 #include "train/model/recompute.h"
 
 static void take_attention(const struct model *m, struct slab *s, struct layer_acts *a)
@@ -132,6 +133,8 @@ static void take_kept(const struct model *m, struct slab *s, struct acts *a)
     a->q_start = slab_1d(s, DTYPE_I32, stretches + 1);
     a->k_start = slab_1d(s, DTYPE_I32, stretches);
     a->k_len = slab_1d(s, DTYPE_I32, stretches);
+    if (m->context.cp > 1)
+        a->context = slab_1d(s, DTYPE_I32, context_ints(m->context, stretches));
 }
 
 void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_t sequences,
@@ -142,7 +145,9 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
     m->use = use;
     m->sequences = sequences;
     m->positions = length;
-    m->tokens = sequences * length;
+    m->context.length = length;
+    m->context.sequences = sequences;
+    m->tokens = sequences * length / m->context.cp;
     int64_t rows = stream_count(m, m->tokens), C = m->spec->hidden;
 
     take_shared(m, s);
@@ -161,6 +166,8 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
         a->sin = slab_2d(s, m->ops->stat, length, rotary(m->spec) / 2);
     }
     a->loss = slab_1d(s, m->ops->stat, m->tokens);
+    if (m->context.cp > 1)
+        a->row = slab_1d(s, DTYPE_I32, m->tokens);
 }
 
 void model_take_place(struct model *m, struct slab *s, struct acts *ret)
@@ -180,6 +187,7 @@ void model_share_batch(struct acts *a, const struct acts *from)
     a->q_start = from->q_start;
     a->k_start = from->k_start;
     a->k_len = from->k_len;
+    a->context = from->context;
 }
 
 void model_place_finish(struct acts *a)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "train/model/attention.h"
 #include "train/model/model.h"
-
-#include <math.h>
-
-#include "base/core/fault.h"
 
 /*
  * One transformer block; shapes as in model.h. Tensor parallelism lives here: attention and MLP
@@ -31,29 +28,6 @@ static void rotate(const struct model *m, const struct model_pass *p, struct ten
                                         .position = tensor_rows(m->a.position, 0, p->n),
                                         .rotary = 2 * m->a.cos.size[1],
                                         .backward = backward});
-}
-
-static struct attention_args attention_of(const struct model *m, const struct model_pass *p, int l,
-                                          struct tensor qkv)
-{
-    const struct layer_acts *a = &m->a.layer[l];
-    struct qkv_heads h = model_heads(m, qkv);
-    bool cached = m->a.cache_k != NULL;
-    return (struct attention_args){
-        .o = tensor_heads(tensor_rows(a->att, 0, p->n), m->heads),
-        .lse = tensor_cols(a->lse, 0, p->n),
-        .q = h.q,
-        .k = cached ? tensor_heads(m->a.cache_k[l], m->kv_heads) : h.k,
-        .v = cached ? tensor_heads(m->a.cache_v[l], m->kv_heads) : h.v,
-        .q_start = tensor_rows(m->a.q_start, 0, p->sequences + 1),
-        .k_start = tensor_rows(m->a.k_start, 0, p->sequences),
-        .k_len = tensor_rows(m->a.k_len, 0, p->sequences),
-        .max_len = p->past + p->max_len,
-        .even = p->even && !cached,
-        .scale = (float)(1.0 / sqrt((double)m->spec->head_dim)),
-        .all_heads = m->spec->heads,
-        .head0 = FAULT("dropout_heads") ? 0 : m->heads * comm_index(m->comm, GROUP_TP),
-        .drop = model_dropout(m, p, DROP_ATTENTION, l)};
 }
 
 /* New keys and values join the cache behind the `past` ones. */
@@ -84,8 +58,7 @@ static void attention_forward(struct model *m, const struct model_pass *p, int l
     rotate(m, p, h.q, false);
     rotate(m, p, h.k, false);
     remember(m, p, l, qkv);
-    struct attention_args at = attention_of(m, p, l, qkv);
-    op_attention(m->ops, &at);
+    attention_run(m, p, l);
     struct tensor part = stream_partial(m, sub);
     op_matmul(m->ops, &(struct matmul_args){
                           .y = part, .a = tensor_rows(a->att, 0, p->n), .b = w->out, .tb = true});
@@ -225,22 +198,15 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
     struct qkv_heads d = model_heads(m, dqkv);
 
     comm_wait(m->comm, all);
-    if (m->recompute.kind == RECOMPUTE_SELECTIVE && !FAULT("recompute_attention")) {
-        struct attention_args core = attention_of(m, p, l, tensor_rows(a->qkv, 0, n));
-        op_attention(m->ops, &core);
-    }
+    if (m->recompute.kind == RECOMPUTE_SELECTIVE && !FAULT("recompute_attention"))
+        attention_run(m, p, l);
     op_matmul(m->ops, &(struct matmul_args){.y = datt, .a = dsub, .b = w->out});
     op_matmul(m->ops, &(struct matmul_args){.y = g->out,
                                             .a = dsub,
                                             .b = tensor_rows(a->att, 0, n),
                                             .ta = true,
                                             .accumulate = true});
-    op_attention_bwd(m->ops, &(struct attention_bwd_args){
-                                 .fwd = attention_of(m, p, l, tensor_rows(a->qkv, 0, n)),
-                                 .dout = tensor_heads(datt, m->heads),
-                                 .dq = d.q,
-                                 .dk = d.k,
-                                 .dv = d.v});
+    attention_run_bwd(m, p, l, datt, dqkv);
     rotate(m, p, d.q, true);
     rotate(m, p, d.k, true);
     op_matmul(m->ops, &(struct matmul_args){.y = part, .a = dqkv, .b = w->qkv});

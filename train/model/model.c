@@ -7,12 +7,16 @@
 struct dropout model_dropout(const struct model *m, const struct model_pass *p,
                              enum drop_place place, int layer)
 {
-    bool rows = place == DROP_OUT || place == DROP_MLP;
     double share = place == DROP_ATTENTION ? m->spec->attention_dropout : m->spec->hidden_dropout;
-    return (struct dropout){.p = p->train ? (float)share : 0,
-                            .seed = m->seed,
-                            .sub = (uint32_t)(m->stage.first + layer + 1) * 4 + (uint32_t)place,
-                            .row0 = rows ? stream_row0(m, p) : p->row0};
+    struct dropout d = {.p = p->train ? (float)share : 0,
+                        .seed = m->seed,
+                        .sub = (uint32_t)(m->stage.first + layer + 1) * 4 + (uint32_t)place,
+                        .row0 = p->row0};
+    if (place == DROP_OUT || place == DROP_MLP)
+        stream_number(m, p, &d);
+    else if (place == DROP_EMBED && !tensor_none(m->a.row))
+        d.rows = tensor_rows(m->a.row, 0, p->n);
+    return d;
 }
 
 struct qkv_heads model_heads(const struct model *m, struct tensor qkv)

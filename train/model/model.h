@@ -7,7 +7,8 @@
  * and comm tables. A `struct model` owns no memory: weights, gradients and activations are cut from
  * slabs that the engine binds, by the same calls that measured them.
  *
- * Shapes, one legend for the module: n tokens of a micro-batch, s rows of the residual stream on
+ * Shapes, one legend for the module: n tokens of a micro-batch (under context parallelism those of
+ * this rank, train/layout/context.h), s rows of the residual stream on
  * this rank (n, or under sequence parallelism n / TP), C hidden, H query heads and K key/value
  * heads of dimension D on this rank, Q = (H + 2K) D, F feed-forward on this rank, V ids of the true
  * vocabulary on this rank.
@@ -18,6 +19,8 @@
  */
 
 #include "train/comm/comm.h"
+#include "train/layout/context.h"
+#include "train/layout/layout.h"
 #include "train/ops/ops.h"
 #include "train/spec/param.h"
 
@@ -57,7 +60,9 @@ struct acts {
     struct tensor cos, sin; /* [positions, rotary / 2], F32 values in the table's real type */
     /* the micro-batch on the device */
     struct tensor id, position, label, mask, q_start, k_start, k_len;
-    struct tensor loss;               /* [n] */
+    struct tensor context; /* I32: ragged rows of calls of attention (context.h) */
+    struct tensor row;     /* I32 [n] numbers of the rows; none without context parallelism */
+    struct tensor loss;    /* [n] */
     struct tensor *cache_k, *cache_v; /* per layer [capacity, KD]; decoding only */
 };
 
@@ -110,6 +115,8 @@ struct model {
     bool sequence;                /* sequence parallelism */
     struct recompute recompute;   /* when training */
     struct model_units units;     /* functions may be NULL */
+    struct context context;       /* context parallelism; cp 1: none */
+    const struct layout *layout;
 };
 
 static inline int unit_of_layer(const struct model *m, int l)
@@ -166,9 +173,10 @@ void model_fill_tables(struct model *m);
 /* What a pass works on: the first `n` tokens of the micro-batch in acts.id ... */
 struct model_pass {
     int64_t n, sequences, max_len;
+    int64_t parts; /* ragged rows of a call in acts.context */
     bool train;    /* dropout on */
     bool even;     /* every sequence has max_len tokens, one after the other */
-    uint64_t row0; /* global index of the first token, for dropout */
+    uint64_t row0; /* global index of the micro-batch's first token, for dropout */
     int64_t past;  /* decoding: positions already in the cache */
     bool again;    /* a recomputation: nobody needs the output of the layer `last` */
     int last;
@@ -184,8 +192,8 @@ struct tensor stream_rows(const struct model *m, const struct model_pass *p, str
 struct tensor stream_gather(struct model *m, struct tensor part, struct comm_ticket *ret);
 struct tensor stream_partial(struct model *m, struct tensor sum);
 struct comm_ticket stream_reduce(struct model *m, struct tensor sum, struct tensor partial);
-/* Global number of the first row of the stream here. */
-uint64_t stream_row0(const struct model *m, const struct model_pass *p);
+/* Gives the dropout of the stream's rows here their global numbers. */
+void stream_number(const struct model *m, const struct model_pass *p, struct dropout *d);
 
 /* Ids of the vocabulary whose rows of the embedding and head are on this rank. */
 struct vocab_part {

@@ -19,10 +19,14 @@ int64_t stream_count(const struct model *m, int64_t n)
     return n / parts(m);
 }
 
-uint64_t stream_row0(const struct model *m, const struct model_pass *p)
+void stream_number(const struct model *m, const struct model_pass *p, struct dropout *d)
 {
     int at = m->sequence && !FAULT("sequence_dropout") ? comm_index(m->comm, GROUP_TP) : 0;
-    return p->row0 + (uint64_t)(at * stream_count(m, p->n));
+    int64_t n = stream_count(m, p->n);
+    if (tensor_none(m->a.row) || FAULT("context_dropout"))
+        d->row0 += (uint64_t)(at * n);
+    else
+        d->rows = tensor_rows(m->a.row, at * n, n);
 }
 
 struct tensor stream_rows(const struct model *m, const struct model_pass *p, struct tensor t)

@@ -29,10 +29,17 @@ static inline double drop_factor_at(struct dropout d, uint64_t e)
     return bits >= drop_threshold(d) ? drop_scale(d) : 0;
 }
 
-/* The same for element (row, col) of a [n, width] tensor. */
+/* The number of element (row, 0) of a [n, width] tensor. */
+static inline uint64_t drop_element(struct dropout d, int64_t row, int64_t width)
+{
+    int64_t at = tensor_none(d.rows) ? row : ((const int32_t *)d.rows.data)[row];
+    return (d.row0 + (uint64_t)at) * (uint64_t)width;
+}
+
+/* drop_factor_at of element (row, col). */
 static inline double drop_factor(struct dropout d, int64_t row, int64_t col, int64_t width)
 {
-    return drop_factor_at(d, (d.row0 + (uint64_t)row) * (uint64_t)width + (uint64_t)col);
+    return drop_factor_at(d, drop_element(d, row, width) + (uint64_t)col);
 }
 
 #endif

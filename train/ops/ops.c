@@ -162,11 +162,6 @@ static void need_none(struct check c, const char *what, struct tensor t, const c
     BUG_ON(!tensor_none(t), "%s: %s is given %s", op_name(c.op), what, why);
 }
 
-static void need_drop(struct check c, struct dropout d)
-{
-    BUG_ON(!(d.p >= 0 && d.p < 1), "%s: dropout of %g", op_name(c.op), (double)d.p);
-}
-
 static void need_wide(struct check c, struct tensor t)
 {
     BUG_ON(t.dtype != DTYPE_F32 && t.dtype != DTYPE_F64 && t.dtype != DTYPE_I32 &&
@@ -186,6 +181,16 @@ static void need_host(const struct ops *o, enum op op, const char *form)
            op_name(op), form, o->dev->desc.name);
 }
 
+/* n: rows of the tensor; 0 where they cannot have numbers of their own. */
+static void need_drop(struct check c, struct dropout d, int64_t n)
+{
+    BUG_ON(!(d.p >= 0 && d.p < 1), "%s: dropout of %g", op_name(c.op), (double)d.p);
+    if (tensor_none(d.rows))
+        return;
+    need_host(c.o, c.op, "a part of the sequence");
+    need_typed(c, "rows", d.rows, DTYPE_I32, n);
+}
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 void op_embed(struct ops *o, const struct embed_args *a)
@@ -201,7 +206,7 @@ void op_embed(struct ops *o, const struct embed_args *a)
         need_2d(c, "pos", a->pos, a->pos.size[0], width);
         need_typed(c, "position", a->position, DTYPE_I32, n);
     }
-    need_drop(c, a->drop);
+    need_drop(c, a->drop, n);
     if (a->shard)
         need_host(o, c.op, "a part of the vocabulary");
     o->call(o, OP_EMBED, a);
@@ -220,7 +225,7 @@ void op_embed_bwd(struct ops *o, const struct embed_bwd_args *a)
         need_matrix(c, "dpos", a->dpos, c.o->grad, (const int64_t[]){a->dpos.size[0], width});
         need_typed(c, "position", a->position, DTYPE_I32, n);
     }
-    need_drop(c, a->drop);
+    need_drop(c, a->drop, n);
     if (a->shard)
         need_host(o, c.op, "a part of the vocabulary");
     o->call(o, OP_EMBED_BWD, a);
@@ -249,7 +254,7 @@ void op_norm(struct ops *o, const struct norm_args *a)
         if (!tensor_none(a->bias))
             need_1d(c, "bias", a->bias, width);
     }
-    need_drop(c, a->drop);
+    need_drop(c, a->drop, n);
     o->call(o, OP_NORM, a);
 }
 
@@ -277,7 +282,7 @@ void op_norm_bwd(struct ops *o, const struct norm_bwd_args *a)
         if (!tensor_none(a->dbias))
             need_grad(c, "dbias", a->dbias, width);
     }
-    need_drop(c, a->drop);
+    need_drop(c, a->drop, n);
     o->call(o, OP_NORM_BWD, a);
 }
 
@@ -379,7 +384,7 @@ static void need_attention(struct check c, const struct ops *o, const struct att
     BUG_ON(a->max_len < 1 || a->window < 0, "%s: max_len %lld, window %lld", op_name(c.op),
            (long long)a->max_len, (long long)a->window);
     need_ahead(c, o, a);
-    need_drop(c, a->drop);
+    need_drop(c, a->drop, 0);
     BUG_ON(a->even && (!tensor_none(a->ahead) || n != sequences * a->max_len || a->k.size[0] != n),
            "%s: %lld queries and %lld keys are not %lld sequences of %lld", op_name(c.op),
            (long long)n, (long long)a->k.size[0], (long long)sequences, (long long)a->max_len);

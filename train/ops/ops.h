@@ -39,13 +39,16 @@ enum norm { NORM_LAYER, NORM_RMS };
  * Dropout as a function of global indices: element (row, col) of a [n, width] tensor is kept if
  * philox(seed, RNG_DROPOUT, sub, e / 4)[e % 4] >= p * 2^32, with e = (row0 + row) * width + col,
  * and then scaled by 1 / (1 - p). row0 is the global number of the first row, so that masks do not
- * depend on ranks or micro-batches. 0 <= p < 1; p = 0: no dropout.
+ * depend on ranks or micro-batches. 0 <= p < 1; p = 0: no dropout. With `rows` (I32 [n], where the
+ * rows of a rank are not neighbours in the micro-batch; not in attention, which has drop_row) row i
+ * is the global row row0 + rows[i].
  */
 struct dropout {
     float p;
     uint64_t seed;
     uint32_t sub; /* layer and place */
     uint64_t row0;
+    struct tensor rows; /* or none */
 };
 
 /*

@@ -24,15 +24,23 @@ static void run_cell(struct cell c, const struct cell_single *single)
         t_fail(__FILE__, __LINE__, "%s: %s", name, why);
 }
 
-/* Not yet: context parallelism. Micro-batches must be shared out evenly. */
+/* Not yet: keys exchanged by other ways than all_gather. Micro-batches must be shared out evenly.
+ */
 static bool can_run(const struct cell *c, const struct layout *l)
 {
     int64_t micros = c->micros / l->mesh.dp;
-    return l->mesh.cp == 1 && c->micros % l->mesh.dp == 0 &&
+    return (l->mesh.cp == 1 || l->context == CONTEXT_ALL_GATHER) && c->micros % l->mesh.dp == 0 &&
            (l->chunks == 1 || micros % l->mesh.pp == 0);
 }
 
-static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l))
+/* Whether the next of a case's cells is run: every cell with WEFT_FULL, otherwise one of `every`.
+ */
+static bool drawn(int *seen, int every)
+{
+    return (*seen)++ % every == 0 || getenv("WEFT_FULL");
+}
+
+static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l), int every, int *seen)
 {
     struct cell_single single = {0};
     const struct layout_model m = {.layers = c.spec.layers,
@@ -49,7 +57,7 @@ static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l))
         struct layout *all;
         size_t n = layout_list(&m, world, &all);
         for (size_t i = 0; i < n; i++)
-            if (can_run(&c, &all[i]) && wanted(&all[i])) {
+            if (can_run(&c, &all[i]) && wanted(&all[i]) && drawn(seen, every)) {
                 c.layout = all[i];
                 run_cell(c, &single);
             }
@@ -58,57 +66,64 @@ static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l))
     cell_single_finish(&single);
 }
 
-/* Both models, both types, two counts of micro-batches, without and with dropout. In fp32 by plain
- * SGD: AdamW divides a gradient by its own size, and a rounding becomes a step. */
-static void sweep(bool (*wanted)(const struct layout *l))
+/* Both models, both types, two counts of micro-batches, without and with dropout, half of them with
+ * documents in their samples. In fp32 by plain SGD: AdamW divides a gradient by its own size, and a
+ * rounding becomes a step. */
+static void sweep_some(bool (*wanted)(const struct layout *l), int every)
 {
-    int before = cells;
+    int before = cells, seen = 0;
     for (int i = 0; i < 16; i++) {
         struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
                          .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
                          .optimizer = i & 2 ? OPTIM_SGD_PLAIN : OPTIM_ADAM,
+                         .documents = (i ^ i >> 1 ^ i >> 3) & 1,
                          .micros = i & 4 ? 8 : 4,
                          .steps = CELL_STEPS};
         if (i & 8)
             c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
-        run_layouts(c, wanted);
+        run_layouts(c, wanted, every, &seen);
     }
-    printf("# %d cells\n", cells - before);
+    printf("# %d of %d cells\n", cells - before, seen);
+}
+
+static void sweep(bool (*wanted)(const struct layout *l))
+{
+    sweep_some(wanted, 1);
 }
 
 static bool is_data(const struct layout *l)
 {
-    return l->mesh.pp == 1 && l->mesh.tp == 1 && !l->zero;
+    return l->mesh.cp == 1 && l->mesh.pp == 1 && l->mesh.tp == 1 && !l->zero;
 }
 
 static bool is_tensor(const struct layout *l)
 {
-    return l->mesh.pp == 1 && l->mesh.tp > 1 && l->mesh.dp == 1 && !l->sequence;
+    return l->mesh.cp == 1 && l->mesh.pp == 1 && l->mesh.tp > 1 && l->mesh.dp == 1 && !l->sequence;
 }
 
 static bool is_sequence(const struct layout *l)
 {
-    return l->mesh.pp == 1 && l->sequence && l->mesh.dp == 1;
+    return l->mesh.cp == 1 && l->mesh.pp == 1 && l->sequence && l->mesh.dp == 1;
 }
 
 static bool is_several(const struct layout *l)
 {
-    return l->mesh.pp == 1 && l->mesh.tp > 1 && l->mesh.dp > 1 && !l->zero;
+    return l->mesh.cp == 1 && l->mesh.pp == 1 && l->mesh.tp > 1 && l->mesh.dp > 1 && !l->zero;
 }
 
 static bool is_zero_1(const struct layout *l)
 {
-    return l->mesh.pp == 1 && l->zero == 1;
+    return l->mesh.cp == 1 && l->mesh.pp == 1 && l->zero == 1;
 }
 
 static bool is_zero_2(const struct layout *l)
 {
-    return l->zero == 2;
+    return l->mesh.cp == 1 && l->zero == 2;
 }
 
 static bool is_zero_3(const struct layout *l)
 {
-    return l->zero == 3;
+    return l->mesh.cp == 1 && l->zero == 3;
 }
 
 static void data_parallel(void)
@@ -198,12 +213,12 @@ static void overlap(void)
 
 static bool is_pipeline(const struct layout *l)
 {
-    return l->mesh.pp > 1 && l->mesh.tp == 1 && l->mesh.dp == 1;
+    return l->mesh.cp == 1 && l->mesh.pp > 1 && l->mesh.tp == 1 && l->mesh.dp == 1;
 }
 
 static bool is_pipeline_of_more(const struct layout *l)
 {
-    return l->mesh.pp > 1 && l->mesh.tp * l->mesh.dp > 1;
+    return l->mesh.cp == 1 && l->mesh.pp > 1 && l->mesh.tp * l->mesh.dp > 1;
 }
 
 static void pipeline(void)
@@ -218,13 +233,13 @@ static void pipeline_and_others(void)
 
 static bool is_interleaved(const struct layout *l)
 {
-    return l->chunks > 1 && l->mesh.tp * l->mesh.dp <= 2;
+    return l->mesh.cp == 1 && l->chunks > 1 && l->mesh.tp * l->mesh.dp <= 2;
 }
 
 /* Models of 8 layers: 2 and 4 stages on each of 2 ranks, 2 on each of 4. */
 static void interleaved(void)
 {
-    int before = cells;
+    int before = cells, seen = 0;
     for (int i = 0; i < 4; i++) {
         struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
                          .real = DTYPE_F64,
@@ -232,7 +247,7 @@ static void interleaved(void)
                          .steps = CELL_STEPS};
         c.spec.layers = 8;
         c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
-        run_layouts(c, is_interleaved);
+        run_layouts(c, is_interleaved, 1, &seen);
     }
     printf("# %d cells\n", cells - before);
 }
@@ -363,6 +378,26 @@ static void recomputation(void)
     printf("# %d cells\n", cells - before);
 }
 
+static bool is_context(const struct layout *l)
+{
+    return l->mesh.cp > 1 && l->mesh.tp * l->mesh.dp * l->mesh.pp == 1;
+}
+
+static bool is_context_of_more(const struct layout *l)
+{
+    return l->mesh.cp > 1 && l->mesh.tp * l->mesh.dp * l->mesh.pp > 1;
+}
+
+static void context_parallel(void)
+{
+    sweep(is_context);
+}
+
+static void context_and_others(void)
+{
+    sweep_some(is_context_of_more, 5);
+}
+
 static void several_axes(void)
 {
     sweep(is_several);
@@ -423,4 +458,5 @@ static void any_layout_resumes_any_other(void)
 T_MAIN(T_CASE(data_parallel), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
        T_CASE(several_axes), T_CASE(zero_1), T_CASE(zero_2), T_CASE(zero_3), T_CASE(instances),
        T_CASE(overlap), T_CASE(pipeline), T_CASE(pipeline_and_others), T_CASE(interleaved),
-       T_CASE(uneven_stages), T_CASE(recomputation), T_CASE(any_layout_resumes_any_other))
+       T_CASE(uneven_stages), T_CASE(recomputation), T_CASE(context_parallel),
+       T_CASE(context_and_others), T_CASE(any_layout_resumes_any_other))

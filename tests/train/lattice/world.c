@@ -73,12 +73,14 @@ void cell_name(const struct cell *c, char *ret, size_t size)
     for (int i = 0, at = 0; l->layers && i < l->mesh.pp * l->chunks; i++)
         at += snprintf(stages + at, sizeof(stages) - (size_t)at, "%s%lld", i ? "-" : " ",
                        (long long)l->layers[i]);
-    snprintf(ret, size, "%s %s tp%d cp%d dp%d pp%dx%d%s%s zero%d%s%s%s, %lld micro-batches%s",
+    snprintf(ret, size, "%s %s tp%d cp%d%s%s dp%d pp%dx%d%s%s zero%d%s%s%s, %lld micro-batches%s%s",
              c->spec.act == SPEC_SWIGLU ? "llama" : "gpt", dtype_name(c->real), l->mesh.tp,
-             l->mesh.cp, l->mesh.dp, l->mesh.pp, l->chunks, stages, l->sequence ? " sequence" : "",
-             l->zero, copies, c->overlap & OVERLAP_GRADIENTS ? " overlap-grad" : "",
+             l->mesh.cp, l->mesh.cp > 1 ? " " : "",
+             l->mesh.cp > 1 ? context_comm_name(l->context) : "", l->mesh.dp, l->mesh.pp, l->chunks,
+             stages, l->sequence ? " sequence" : "", l->zero, copies,
+             c->overlap & OVERLAP_GRADIENTS ? " overlap-grad" : "",
              c->overlap & OVERLAP_WEIGHTS ? " overlap-param" : "", (long long)c->micros,
-             c->spec.hidden_dropout > 0 ? ", dropout" : "");
+             c->spec.hidden_dropout > 0 ? ", dropout" : "", c->documents ? ", documents" : "");
 }
 
 /* ---- samples ----------------------------------------------------------------------------- */
@@ -99,12 +101,30 @@ static int make_row(const void *self, uint64_t k, struct feed_row *ret, struct e
     return 0;
 }
 
-static const struct feed samples = {.row = make_row,
-                                    .count = 1 << 20,
-                                    .seq_length = CELL_LENGTH,
-                                    .pad = -1,
-                                    .name = "cells",
-                                    .part = "train"};
+/* The same, in documents of 1, 2, ... tokens from a number on that depends on the sample; their
+ * positions begin anew. */
+static int make_documents(const void *self, uint64_t k, struct feed_row *ret, struct err *e)
+{
+    int code = make_row(self, k, ret, e);
+    int32_t begin = 0, length = (int32_t)(k % 4) + 1;
+    for (ret->nends = 0; begin < CELL_LENGTH; begin += length++) {
+        int32_t end = begin + length < CELL_LENGTH ? begin + length : CELL_LENGTH;
+        for (int32_t i = begin; i < end; i++)
+            ret->position[i] = i - begin;
+        ret->ends[ret->nends++] = end;
+    }
+    return code;
+}
+
+static struct feed feed_of(const struct cell *c)
+{
+    return (struct feed){.row = c->documents ? make_documents : make_row,
+                         .count = 1 << 20,
+                         .seq_length = CELL_LENGTH,
+                         .pad = -1,
+                         .name = "cells",
+                         .part = "train"};
+}
 
 /* ---- one rank ---------------------------------------------------------------------------- */
 
@@ -138,6 +158,7 @@ static struct rank_config configure(struct cell_rank *c)
         .micro_batch = CELL_ROWS,
         .seq_length = CELL_LENGTH,
         .micros = cell->micros / cell->layout.mesh.dp,
+        .documents = cell->documents,
         .seed = 1234,
         .recompute = cell->recompute,
         .overlap_grad_reduce = cell->overlap & OVERLAP_GRADIENTS,
@@ -245,6 +266,7 @@ static void *cell_rank_run(void *arg)
     struct rank_config config = configure(c);
     struct loader *in = NULL;
     struct batch_layout l = {.eod = -1};
+    const struct feed samples = feed_of(c->cell);
     c->code = c->threads ? comm_threads_open(&c->comm, c->threads, c->index, &c->e) : 0;
     if (!c->code)
         c->code = rank_open(&c->rank, &config, &c->e);

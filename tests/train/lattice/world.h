@@ -46,6 +46,7 @@ struct cell {
     int steps;                /* the last one */
     const char *load, *save;  /* folders: of the checkpoint to start from, and of that which is
                                  written after the last step; NULL: none */
+    bool documents;           /* samples are cut into documents that do not see each other */
     int64_t micros;           /* micro-batches of a step, of all data-parallel ranks */
     uint64_t seed;            /* of the delays of collectives */
     unsigned overlap;         /* bits of enum cell_overlap */

@@ -42,49 +42,93 @@ struct arrays {
         drop_key[MOST];
 };
 
-/* Marks every pair of a query and a key that one call has, and checks the dropout's numbers. */
-static void mark(struct context c, const int32_t *document, int64_t documents, int half,
-                 struct context_place key, int seen[ROWS][ROWS])
+static struct context_rows rows_of(struct arrays *a)
 {
-    struct arrays a;
+    return (struct context_rows){a->q_start, a->k_start,  a->k_len,
+                                 a->ahead,   a->drop_row, a->drop_key};
+}
+
+/* The global row of a key of a call. */
+static int64_t key_at(struct context c, const struct context_call *call, int64_t row)
+{
+    if (call->key_rank < 0) /* all keys, in global rows */
+        return row;
+    c.rank = call->key_rank;
+    return context_row(c, call->key_half * context_piece_length(c) * c.sequences + row);
+}
+
+struct split {
+    const int32_t *document;
+    int64_t documents;
+};
+
+/* Marks every pair of a query of `half` and a key that one call of `n` rows has, and checks the
+ * dropout's numbers. */
+static void mark(struct context c, const struct split *by, int half,
+                 const struct context_call *call, const struct arrays *a, int64_t n,
+                 int seen[ROWS][ROWS])
+{
+    const int32_t *document = by->document;
+    int64_t documents = by->documents;
     int64_t each = context_piece_length(c) * SEQUENCES;
-    struct context other = {.cp = c.cp, .rank = key.rank, .length = LENGTH, .sequences = SEQUENCES};
-    int64_t n = context_rows(
-        c, document, documents, half, key.rank, (int)key.row,
-        (struct context_rows){a.q_start, a.k_start, a.k_len, a.ahead, a.drop_row, a.drop_key});
-    T_CHECK(n <= context_rows_most(c, documents));
-    T_EQ(n ? a.q_start[0] : 0, 0);
-    T_EQ(n ? a.q_start[n] : each, each);
+    T_CHECK(n > 0 && n <= context_rows_most(c, documents));
+    T_EQ(a->q_start[0], 0);
+    T_EQ(a->q_start[n], each);
     for (int64_t s = 0; s < n; s++)
-        for (int32_t i = 0, count = a.q_start[s + 1] - a.q_start[s]; i < count; i++) {
-            int64_t query = context_row(c, half * each + a.q_start[s] + i);
-            T_EQ(a.drop_row[s] + i, query);
-            for (int32_t j = 0; j < a.k_len[s] && j <= a.k_len[s] - count + i + a.ahead[s]; j++) {
-                int64_t at = context_row(other, key.row * each + a.k_start[s] + j), first = 0;
+        for (int32_t i = 0, count = a->q_start[s + 1] - a->q_start[s]; i < count; i++) {
+            int64_t query = context_row(c, half * each + a->q_start[s] + i);
+            T_EQ(a->drop_row[s] + i, query);
+            for (int32_t j = 0; j < a->k_len[s] && j <= a->k_len[s] - count + i + a->ahead[s];
+                 j++) {
+                int64_t at = key_at(c, call, a->k_start[s] + j), first = 0;
                 for (int64_t d = 0; d < documents; d++)
                     first = document[d] <= at ? document[d] : first;
-                T_EQ(a.drop_key[s] + j, at - first);
+                T_EQ(a->drop_key[s] + j, at - first);
                 seen[query][at]++;
             }
         }
 }
 
-/* All calls of all ranks: each query has each earlier key of its document once, and no other. */
+/* All calls of a rank's steps, or with all keys at once. */
+static void mark_all(struct context c, const int32_t *document, int64_t documents, bool whole,
+                     int seen[ROWS][ROWS])
+{
+    struct split by = {document, documents};
+    struct arrays a;
+    int number = 0;
+    for (int half = 0; whole && half < 2; half++) {
+        const struct context_call all = {.key_rank = -1};
+        int64_t n = context_rows_whole(c, document, documents, half, rows_of(&a));
+        mark(c, &by, half, &all, &a, n, seen);
+    }
+    for (int step = 0; !whole && step < c.cp; step++) {
+        struct context_call call[CONTEXT_CALLS];
+        int calls = context_calls(c, step, call);
+        T_EQ(context_call_number(step), number);
+        number += calls;
+        for (int i = 0; i < calls; i++) {
+            T_EQ(call[i].key_rank, (c.rank + c.cp - step) % c.cp);
+            int64_t n = context_rows(c, document, documents, call[i], rows_of(&a));
+            mark(c, &by, call[i].half, &call[i], &a, n, seen);
+        }
+    }
+    if (!whole)
+        T_EQ(context_call_number(c.cp), number);
+}
+
+/* Each query has each earlier key of its document once, and no other. */
 static void every_pair_once(void)
 {
     static const int32_t plain[] = {0, LENGTH, ROWS};
     static const int32_t some[] = {0, 1, 5, 19, LENGTH, 25, 26, 27, 45, ROWS};
     static const int cps[] = {1, 2, 3, 4, 6};
-    for (int k = 0; k < 10; k++) {
-        struct context c = {.cp = cps[k / 2], .length = LENGTH, .sequences = SEQUENCES};
+    for (int k = 0; k < 20; k++) {
+        struct context c = {.cp = cps[k / 4], .length = LENGTH, .sequences = SEQUENCES};
         const int32_t *document = k % 2 ? some : plain;
         int64_t documents = k % 2 ? 9 : 2, d = 0;
         int seen[ROWS][ROWS] = {{0}};
         for (c.rank = 0; c.rank < c.cp; c.rank++)
-            for (int other = 0; other < c.cp; other++)
-                for (int which = 0; which < 4; which++)
-                    mark(c, document, documents, which / 2,
-                         (struct context_place){other, which % 2}, seen);
+            mark_all(c, document, documents, k / 2 % 2, seen);
         for (int i = 0; i < ROWS; i++) {
             d += document[d + 1] <= i;
             for (int j = 0; j < ROWS; j++)
@@ -93,19 +137,14 @@ static void every_pair_once(void)
     }
 }
 
-/* Of rank r, against a later rank: the first half sees nothing, so there is no call. */
-static void nothing_to_call(void)
+static void padded(void)
 {
-    static const int32_t plain[] = {0, LENGTH, ROWS};
-    struct arrays a;
-    struct context_rows r = {a.q_start, a.k_start, a.k_len, a.ahead, a.drop_row, a.drop_key};
-    struct context c = {.cp = 3, .rank = 1, .length = LENGTH, .sequences = SEQUENCES};
-    T_EQ(context_rows(c, plain, 2, 0, 2, 0, r), 0);
-    T_EQ(context_rows(c, plain, 2, 0, 0, 1, r), 0);
-    T_EQ(context_rows(c, plain, 2, 0, 0, 0, r), 2);
-    T_EQ(context_rows(c, plain, 2, 1, 2, 1, r), 2);
-    T_EQ(context_rows(c, plain, 2, 1, 0, 1, r), 0);
+    struct arrays a = {.q_start = {0, 3, 5}, .k_len = {3, 2, 9, 9}, .k_start = {0, 3, 9, 9}};
+    context_rows_pad(rows_of(&a), 2, 4);
+    T_EQ(a.q_start[4], 5);
+    T_EQ(a.k_len[3], 0);
+    T_EQ(a.k_len[1], 2);
+    T_EQ(a.k_start[2], 0);
 }
 
-T_MAIN(T_CASE(every_row_has_one_place), T_CASE(the_zigzag), T_CASE(every_pair_once),
-       T_CASE(nothing_to_call))
+T_MAIN(T_CASE(every_row_has_one_place), T_CASE(the_zigzag), T_CASE(every_pair_once), T_CASE(padded))

@@ -96,6 +96,34 @@ static void rules_of_the_sequence_and_of_chunks(void)
     T_ERR(layout_check(&dense, &l, 1, &e), &e, ERR_USAGE, "pipeline-model-parallel-size above 1");
 }
 
+static void rules_of_exchanging_keys(void)
+{
+    static const enum context_comm mixed[] = {CONTEXT_P2P, CONTEXT_ALL_GATHER, CONTEXT_A2A,
+                                              CONTEXT_P2P, CONTEXT_P2P,        CONTEXT_P2P,
+                                              CONTEXT_P2P, CONTEXT_P2P};
+    struct err e;
+    struct layout_model m = dense;
+    struct layout l = plain(mesh_dense(2, 4, 1, 1));
+    T_EQ(m.layers, sizeof(mixed) / sizeof(mixed[0]));
+    m.heads = 16;
+    m.kv_heads = 8;
+    l.context = CONTEXT_A2A;
+    T_OK(layout_check(&m, &l, 8, &e), &e);
+    m.kv_heads = 4; /* two of each rank, for 4 context-parallel ones */
+    T_ERR(layout_check(&m, &l, 8, &e), &e, ERR_USAGE,
+          "8 with 2 query groups: expected multiples of context-parallel-size 4");
+    l.context = CONTEXT_P2P;
+    T_OK(layout_check(&m, &l, 8, &e), &e);
+    l.context_of = mixed;
+    T_EQ(layout_context(&l, 1), CONTEXT_ALL_GATHER);
+    T_ERR(layout_check(&m, &l, 8, &e), &e, ERR_USAGE, "cp-comm-type a2a shares out the heads");
+    m.kv_heads = 8;
+    m.heads = 8;
+    T_OK(layout_check(&m, &l, 8, &e), &e);
+    l.mesh = mesh_dense(2, 8, 1, 1);
+    T_ERR(layout_check(&m, &l, 16, &e), &e, ERR_USAGE, "4 with 4 query groups");
+}
+
 static void rules_of_experts(void)
 {
     struct err e;
@@ -125,7 +153,8 @@ static bool same(const struct layout *a, const struct layout *b)
     const struct mesh *x = &a->mesh, *y = &b->mesh;
     return x->tp == y->tp && x->cp == y->cp && x->dp == y->dp && x->pp == y->pp &&
            x->etp == y->etp && x->ep == y->ep && x->pp_before_dp == y->pp_before_dp &&
-           a->sequence == b->sequence && a->chunks == b->chunks && a->zero == b->zero;
+           a->sequence == b->sequence && a->chunks == b->chunks && a->zero == b->zero &&
+           a->context == b->context;
 }
 
 /* Every combination of small numbers is tried: those that pass are those in the list. */
@@ -133,18 +162,19 @@ static size_t count_valid(const struct layout_model *m, int world, const struct 
                           size_t n)
 {
     size_t valid = 0, cells = 1;
-    const int sizes[] = {world, world, world, world, world, world, (int)m->layers, 4, 2, 2};
-    for (int i = 0; i < 10; i++)
+    const int sizes[] = {world,          world, world, world, world,        world,
+                         (int)m->layers, 4,     2,     2,     CONTEXT_COMMS};
+    for (int i = 0; i < 11; i++)
         cells *= (size_t)sizes[i];
     for (size_t cell = 0; cell < cells; cell++) {
-        int v[10];
+        int v[11];
         size_t rest = cell;
-        for (int i = 0; i < 10; rest /= (size_t)sizes[i], i++)
+        for (int i = 0; i < 11; rest /= (size_t)sizes[i], i++)
             v[i] = (int)(rest % (size_t)sizes[i]);
         struct mesh s = {v[0] + 1, v[1] + 1, v[2] + 1, v[3] + 1, v[4] + 1, v[5] + 1, v[8] != 0};
-        struct layout l = {s, v[9] != 0, v[6] + 1, v[7]};
-        if ((s.dp * s.cp == 1 && l.zero) || ((s.pp == 1 || s.dp == 1) && s.pp_before_dp) ||
-            layout_check(m, &l, world, NULL))
+        struct layout l = {s, v[9] != 0, v[6] + 1, v[7], (enum context_comm)v[10], NULL, NULL};
+        if ((s.cp == 1 && l.context) || (s.dp * s.cp == 1 && l.zero) ||
+            ((s.pp == 1 || s.dp == 1) && s.pp_before_dp) || layout_check(m, &l, world, NULL))
             continue;
         valid++;
         size_t found = 0;
@@ -167,15 +197,16 @@ static void the_list_has_every_valid_layout_once(void)
     }
 }
 
-/* Counted by hand for two ranks: TP 2 with and without sequence parallel; CP 2 and DP 2 with four
- * stages of ZeRO each; PP 2 with 1, 2 or 4 chunks. */
+/* Counted by hand for two ranks: TP 2 with and without sequence parallel; CP 2 with
+ * three ways of exchanging keys, and DP 2, with four stages of ZeRO each; PP 2 with 1, 2 or 4
+ * chunks. */
 static void layouts_of_two_ranks(void)
 {
     struct layout *list;
     T_EQ(layout_list(&dense, 1, &list), 1);
     T_CHECK(same(&list[0], &(struct layout){.mesh = mesh_single(), .chunks = 1}));
     free(list);
-    T_EQ(layout_list(&dense, 2, &list), 2 + 4 + 4 + 3);
+    T_EQ(layout_list(&dense, 2, &list), 2 + 3 * 4 + 4 + 3);
     free(list);
     struct layout_model one = dense;
     one.layers = one.heads = one.kv_heads = one.seq_length = 1;
@@ -188,5 +219,5 @@ static void layouts_of_two_ranks(void)
 }
 
 T_MAIN(T_CASE(each_rule_is_named), T_CASE(rules_of_the_sequence_and_of_chunks),
-       T_CASE(rules_of_experts), T_CASE(the_list_has_every_valid_layout_once),
-       T_CASE(layouts_of_two_ranks))
+       T_CASE(rules_of_exchanging_keys), T_CASE(rules_of_experts),
+       T_CASE(the_list_has_every_valid_layout_once), T_CASE(layouts_of_two_ranks))

@@ -84,16 +84,22 @@ static void near(const char *what, double have, double want)
         t_fail(__FILE__, __LINE__, "%s: %.12g, expected %.12g", what, have, want);
 }
 
-/* One call: a half's queries against a half's keys. False: there is none. */
+/* One call: a half's queries against a half's keys. False: there is none. Sequences that are empty
+ * change nothing. */
 static bool part_args(const struct run *r, int half, int key_rank, int key_half,
                       struct attention_args *ret)
 {
     int32_t a[6][MOST + 1];
-    int64_t n = context_rows(r->c, r->document, r->documents, half, key_rank, key_half,
-                             (struct context_rows){a[0], a[1], a[2], a[3], a[4], a[5]});
-    T_CHECK(n <= MOST);
-    if (!n)
+    struct context_rows rows = {a[0], a[1], a[2], a[3], a[4], a[5]};
+    struct context_call call = {half, key_rank, key_half};
+    struct context other = r->c;
+    other.rank = key_rank;
+    if (context_piece(other, key_half) > context_piece(r->c, half))
         return false;
+    int64_t n = context_rows(r->c, r->document, r->documents, call, rows);
+    T_CHECK(n < MOST);
+    context_rows_pad(rows, n, n + 1);
+    n++;
     ret->q_start = world_ints(&w, n + 1, a[0]);
     ret->k_start = world_ints(&w, n, a[1]);
     ret->k_len = world_ints(&w, n, a[2]);
@@ -231,4 +237,120 @@ static void parts_are_the_whole_by_fast_ops(void)
     }
 }
 
-T_MAIN(T_CASE(parts_are_the_whole_in_double), T_CASE(parts_are_the_whole_by_fast_ops))
+/* ---- numbers of rows --------------------------------------------------------------------------
+ */
+
+enum { NUMBERED = 7, WIDTH = 21 };
+
+static const int32_t numbers[NUMBERED] = {40, 3, 4, 5, 90, 0, 17};
+
+static struct tensor row_of(struct tensor t, int64_t i)
+{
+    return tensor_none(t) ? t : tensor_rows(t, i, 1);
+}
+
+/* The dropout of row i alone. */
+static struct dropout drop_of(struct dropout d, int64_t i)
+{
+    d.row0 += (uint64_t)numbers[i];
+    d.rows = (struct tensor){0};
+    return d;
+}
+
+static void embed_rows(struct dropout drop)
+{
+    struct embed_args a = {.id = world_ids(&w, NUMBERED, 5),
+                           .tok = world_2d(&w, 1, 5, WIDTH, 0),
+                           .y = world_2d(&w, 1, NUMBERED, WIDTH, 1),
+                           .drop = drop};
+    struct embed_bwd_args b = {.dy = a.y, .id = a.id, .drop = drop};
+    struct tensor y = make_2d(NUMBERED, WIDTH), dtok = world_2d(&w, 1, 5, WIDTH, 0);
+    b.dtok = make_2d(5, WIDTH);
+    for (int64_t i = 0; i < 5 * WIDTH; i++)
+        world_set(b.dtok, i, world_get(dtok, i));
+    op_embed(&w.ops, &a);
+    op_embed_bwd(&w.ops, &b);
+    for (int64_t i = 0; i < NUMBERED; i++) {
+        struct embed_args one = a;
+        struct embed_bwd_args back = b;
+        one.y = row_of(y, i);
+        back.id = one.id = row_of(a.id, i);
+        back.drop = one.drop = drop_of(drop, i);
+        back.dy = row_of(a.y, i);
+        back.dtok = dtok;
+        op_embed(&w.ops, &one);
+        op_embed_bwd(&w.ops, &back);
+    }
+    same("y", a.y, y);
+    same("dtok", b.dtok, dtok);
+}
+
+static void norm_rows(struct dropout drop)
+{
+    struct norm_args a = {.kind = NORM_RMS,
+                          .eps = 1e-5f,
+                          .x = world_2d(&w, 1, NUMBERED, WIDTH, 0),
+                          .a = world_2d(&w, 1, NUMBERED, WIDTH, 2),
+                          .w = world_1d(&w, 1, WIDTH),
+                          .r = make_2d(NUMBERED, WIDTH),
+                          .y = make_2d(NUMBERED, WIDTH),
+                          .rstd = world_1d(&w, 1, NUMBERED),
+                          .drop = drop};
+    struct norm_bwd_args b = {.kind = NORM_RMS,
+                              .dy = world_2d(&w, 1, NUMBERED, WIDTH, 0),
+                              .w = a.w,
+                              .dw = world_1d(&w, 1, WIDTH),
+                              .da = make_2d(NUMBERED, WIDTH),
+                              .drop = drop};
+    struct tensor r = make_2d(NUMBERED, WIDTH), dr = make_2d(NUMBERED, WIDTH);
+    struct tensor da = make_2d(NUMBERED, WIDTH), y = make_2d(NUMBERED, WIDTH);
+    b.dr = world_2d(&w, 1, NUMBERED, WIDTH, 0);
+    for (int64_t i = 0; i < NUMBERED * WIDTH; i++)
+        world_set(dr, i, world_get(b.dr, i));
+    op_norm(&w.ops, &a);
+    b.r = a.r;
+    b.rstd = a.rstd;
+    op_norm_bwd(&w.ops, &b);
+    for (int64_t i = 0; i < NUMBERED; i++) {
+        struct norm_args one = a;
+        struct norm_bwd_args back = b;
+        one.x = row_of(a.x, i);
+        one.a = row_of(a.a, i);
+        one.r = row_of(r, i);
+        one.y = row_of(y, i);
+        back.rstd = one.rstd = row_of(a.rstd, i);
+        back.drop = one.drop = drop_of(drop, i);
+        back.dy = row_of(b.dy, i);
+        back.r = one.r;
+        back.dr = row_of(dr, i);
+        back.da = row_of(da, i);
+        op_norm(&w.ops, &one);
+        op_norm_bwd(&w.ops, &back);
+    }
+    same("r", a.r, r);
+    same("y", a.y, y);
+    same("dr", b.dr, dr);
+    same("da", b.da, da);
+}
+
+/* Rows that are not neighbours: the masks are those of each row by itself. */
+static void rows_have_numbers(void)
+{
+    static const char *const levels[] = {"ref", "plain", "avx2", "avx512"};
+    for (int l = 0; l < 4; l++) {
+        struct ops o;
+        if (ops_cpu_init(&o, NULL, NULL, DTYPE_F32, levels[l], NULL))
+            continue;
+        world_open(&w, DTYPE_F32, levels[l], 2, 1 << 20);
+        world_clear(&w, 5);
+        struct dropout d = {.p = 0.4f, .seed = 3, .sub = 6, .row0 = 1000};
+        d.rows = world_ints(&w, NUMBERED, numbers);
+        embed_rows(d);
+        norm_rows(d);
+        world_guarded(&w);
+        world_close(&w);
+    }
+}
+
+T_MAIN(T_CASE(parts_are_the_whole_in_double), T_CASE(parts_are_the_whole_by_fast_ops),
+       T_CASE(rows_have_numbers))

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_ENGINE_STAGE_H
+#define TRAIN_ENGINE_STAGE_H
+
+/*
+ * Micro-batches on their way to the device. The loader's batch is that of a data-parallel rank; of
+ * context-parallel ranks each takes its rows of it (train/layout/context.h), with their labels,
+ * mask and positions.
+ */
+
+#include "train/engine/rank.h"
+
+/* The slots, once to measure and once in earnest. */
+void stage_take(struct rank *r, struct slab *staging);
+
+/* What of r->model.a is the same for every micro-batch: once, after binding. */
+void stage_fill(struct rank *r);
+
+/* The pass of one micro-batch. */
+struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train);
+
+/* Copies a micro-batch to the device, with the layout of its sequences. `b` may change when this
+ * returns. */
+void rank_stage(struct rank *r, const struct batch *b);
+
+#endif
