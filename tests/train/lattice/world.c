@@ -132,7 +132,7 @@ struct cell_rank {
     const struct cell *cell;
     int index;
     struct comm_threads *threads; /* NULL: one rank alone */
-    struct comm comm;             /* until the rank takes it over */
+    struct comm comm;             /* until the rank takes it over; open: of a process */
     struct rank rank;
     struct err e;
     int code;
@@ -150,7 +150,7 @@ static struct rank_config configure(struct cell_rank *c)
         .backends = &backends,
         .layout = cell->layout,
         .rank = c->index,
-        .comm = c->threads ? &c->comm : NULL,
+        .comm = c->threads || c->comm.fn ? &c->comm : NULL,
         .spec = cell->spec,
         .use = MODEL_TRAIN,
         .real = cell->real,
@@ -490,6 +490,21 @@ int cell_run(const struct cell *c, const struct cell_single *want, double tolera
     for (int i = 0; !code && c->bytes && i < n; i++)
         add_bytes(c->bytes, &r[i]);
     close_ranks(c, r);
+    return code;
+}
+
+int cell_run_process(const struct cell *c, const struct cell_single *want, double tolerance,
+                     struct comm *comm, char *why, size_t size)
+{
+    static struct cell_rank r;
+    char of[400];
+    r = (struct cell_rank){.cell = c, .index = comm->rank, .comm = *comm};
+    *comm = (struct comm){0};
+    cell_rank_run(&r);
+    int code = r.code ? -1 : compare_rank(&r, want, tolerance, of, sizeof(of));
+    if (code)
+        snprintf(why, size, "rank %d: %s", r.index, r.code ? r.e.msg : of);
+    cell_rank_close(&r);
     return code;
 }
 

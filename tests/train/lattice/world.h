@@ -78,6 +78,10 @@ void cell_single_finish(struct cell_single *s);
 int cell_run(const struct cell *c, const struct cell_single *want, double tolerance, char *why,
              size_t size);
 
+/* One rank of the cell's layout, of which each is a process: `comm`, open, is taken over. */
+int cell_run_process(const struct cell *c, const struct cell_single *want, double tolerance,
+                     struct comm *comm, char *why, size_t size);
+
 /* The same layout run twice, with and without overlap: every bit of losses, norms, gradients and
  * weights. */
 int cell_run_overlap(const struct cell *c, char *why, size_t size);

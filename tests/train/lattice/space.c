@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/train/lattice/space.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "tests/t.h"
+
+static const double tolerances[DTYPE_COUNT] = {[DTYPE_F64] = 1e-9, [DTYPE_F32] = 1e-5};
+
+/* ---- all cells --------------------------------------------------------------------------------
+ */
+
+/* Not yet: context parallelism. Micro-batches must be shared out evenly. */
+bool space_can_run(const struct cell *c, const struct layout *l)
+{
+    int64_t micros = c->micros / l->mesh.dp;
+    return l->mesh.cp == 1 && c->micros % l->mesh.dp == 0 &&
+           (l->chunks == 1 || micros % l->mesh.pp == 0);
+}
+
+static const struct recompute recomputations[] = {{RECOMPUTE_NONE, 0, false},
+                                                  {RECOMPUTE_SELECTIVE, 0, false},
+                                                  {RECOMPUTE_UNIFORM, 1, false},
+                                                  {RECOMPUTE_BLOCK, 1, false},
+                                                  {RECOMPUTE_UNIFORM, 2, true}};
+
+enum { RECOMPUTATIONS = sizeof(recomputations) / sizeof(recomputations[0]) };
+
+/* What the trainer refuses, or does not look at. */
+static bool makes_sense(const struct cell *c)
+{
+    const struct layout *l = &c->layout;
+    bool shares = l->mesh.dp > 1;
+    if (c->recompute.distribute && (l->mesh.tp == 1 || l->sequence))
+        return false;
+    if (c->overlap && !shares)
+        return false;
+    if ((c->overlap & OVERLAP_WEIGHTS) && l->zero == 0)
+        return false;
+    return c->spec.layers == 4 || l->chunks > 1; /* 8 layers are there for more chunks */
+}
+
+static void add_cell(struct space *s, const struct cell *c, int base)
+{
+    if (s->n == s->room) {
+        s->room = s->room ? 2 * s->room : 4096;
+        s->at = mem_grow(s->at, s->room, sizeof(*s->at));
+        s->base = mem_grow(s->base, s->room, sizeof(*s->base));
+    }
+    s->at[s->n] = *c;
+    s->at[s->n].seed = s->n + 1;
+    s->base[s->n++] = base;
+}
+
+static void add_layout(struct space *s, struct cell c, int base)
+{
+    static const unsigned overlaps[] = {0, OVERLAP_GRADIENTS, OVERLAP_GRADIENTS | OVERLAP_WEIGHTS};
+    for (int r = 0; r < RECOMPUTATIONS; r++)
+        for (size_t o = 0; o < sizeof(overlaps) / sizeof(overlaps[0]); o++) {
+            c.recompute = recomputations[r];
+            c.overlap = overlaps[o];
+            if (makes_sense(&c))
+                add_cell(s, &c, base);
+        }
+}
+
+static void add_layouts(struct space *s, struct cell c, int base)
+{
+    const struct layout_model m = {.layers = c.spec.layers,
+                                   .heads = c.spec.heads,
+                                   .kv_heads = c.spec.kv_heads,
+                                   .ffn = c.spec.ffn,
+                                   .padded_vocab = c.spec.padded_vocab,
+                                   .seq_length = CELL_LENGTH};
+    for (int world = 1; world <= CELL_WORLD_MAX; world *= 2) {
+        struct layout *all;
+        size_t n = layout_list(&m, world, &all);
+        for (size_t i = 0; i < n; i++)
+            if (space_can_run(&c, &all[i])) {
+                c.layout = all[i];
+                add_layout(s, c, base);
+            }
+        free(all);
+    }
+}
+
+/* Each turn of the loop is what one single rank's results serve. In fp32 by plain SGD: AdamW
+ * divides a gradient by its own size, and a rounding becomes a step. */
+void space_open(struct space *ret)
+{
+    *ret = (struct space){0};
+    for (int i = 0; i < 32; i++) {
+        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
+                         .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
+                         .optimizer = i & 2 ? OPTIM_SGD_PLAIN : OPTIM_ADAM,
+                         .micros = i & 4 ? 8 : 4,
+                         .steps = CELL_STEPS};
+        if (i & 8)
+            c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
+        if (i & 16)
+            c.spec.layers = 8;
+        add_layouts(ret, c, i);
+        ret->bases = (size_t)i + 1;
+    }
+}
+
+void space_close(struct space *s)
+{
+    free(s->at);
+    free(s->base);
+    *s = (struct space){0};
+}
+
+/* ---- a sample ---------------------------------------------------------------------------------
+ */
+
+static int log2_of(int n)
+{
+    return n < 2 ? 0 : 1 + log2_of(n / 2);
+}
+
+static int recomputation_of(const struct cell *c)
+{
+    const struct recompute *have = &c->recompute;
+    for (int r = 0; r < RECOMPUTATIONS; r++)
+        if (have->kind == recomputations[r].kind && have->layers == recomputations[r].layers &&
+            have->distribute == recomputations[r].distribute)
+            return r;
+    BUG("a recomputation that is no row");
+}
+
+void space_axes(const struct cell *c, int value[SPACE_AXES])
+{
+    const struct layout *l = &c->layout;
+    const int all[SPACE_AXES] = {c->spec.act == SPEC_SWIGLU,
+                                 c->spec.layers > 4,
+                                 c->real == DTYPE_F32,
+                                 c->micros > 4,
+                                 c->spec.hidden_dropout > 0,
+                                 recomputation_of(c),
+                                 (int)c->overlap,
+                                 log2_of(l->mesh.tp),
+                                 log2_of(l->mesh.cp),
+                                 log2_of(l->mesh.dp),
+                                 log2_of(l->mesh.pp) * 2 + l->mesh.pp_before_dp,
+                                 l->sequence,
+                                 l->chunks,
+                                 l->zero};
+    memcpy(value, all, sizeof(all));
+}
+
+/* seen[a * SPACE_VALUES + x][b * SPACE_VALUES + y]: axis a has value x, and axis b > a value y. */
+enum { SPACE_ROWS = SPACE_AXES * SPACE_VALUES };
+struct pairs {
+    bool seen[SPACE_ROWS][SPACE_ROWS];
+};
+
+/* Pairs of the cell that are not there yet; puts them there if `add`. */
+static size_t new_pairs(struct pairs *p, const struct cell *c, bool add)
+{
+    int value[SPACE_AXES];
+    size_t n = 0;
+    space_axes(c, value);
+    for (int a = 0; a < SPACE_AXES; a++)
+        for (int b = a + 1; b < SPACE_AXES; b++) {
+            bool *at = &p->seen[a * SPACE_VALUES + value[a]][b * SPACE_VALUES + value[b]];
+            n += !*at;
+            *at = *at || add;
+        }
+    return n;
+}
+
+/* The best of some random cells; if none brings a new pair, the next cell that does. */
+static size_t next_cell(const struct space *s, struct pairs *p, uint64_t seed, uint64_t turn)
+{
+    size_t best = 0, most = 0;
+    for (uint64_t k = 0; k < 64; k++) {
+        size_t i = t_rand(seed + turn, k) % s->n, n = new_pairs(p, &s->at[i], false);
+        if (n > most) {
+            most = n;
+            best = i;
+        }
+    }
+    for (size_t i = 0; i < s->n && !most; i++) {
+        best = (t_rand(seed + turn, 64) + i) % s->n;
+        most = new_pairs(p, &s->at[best], false);
+    }
+    return best;
+}
+
+size_t space_sample(const struct space *s, uint64_t seed, size_t n, size_t *ret, size_t *ret_pairs,
+                    size_t *ret_missing)
+{
+    static struct pairs all, covered;
+    bool *taken = mem_new(s->n, sizeof(*taken));
+    size_t taken_n = 0, count = 0;
+    memset(&all, 0, sizeof(all));
+    memset(&covered, 0, sizeof(covered));
+    *ret_pairs = *ret_missing = 0;
+    for (size_t i = 0; i < s->n; i++)
+        *ret_pairs += new_pairs(&all, &s->at[i], true);
+    *ret_missing = *ret_pairs;
+    for (uint64_t turn = 0; taken_n < n && taken_n < s->n; turn++) {
+        size_t i =
+            *ret_missing ? next_cell(s, &covered, seed, turn) : t_rand(seed + turn, 65) % s->n;
+        *ret_missing -= new_pairs(&covered, &s->at[i], true);
+        taken_n += !taken[i];
+        taken[i] = true;
+    }
+    for (size_t i = 0; i < s->n; i++)
+        if (taken[i])
+            ret[count++] = i;
+    free(taken);
+    return count;
+}
+
+/* ---- running ----------------------------------------------------------------------------------
+ */
+
+static void run_single(const struct cell *c, struct cell_single *ret)
+{
+    struct cell alone = *c;
+    char why[600];
+    alone.layout = layout_plain(mesh_single());
+    alone.recompute = (struct recompute){0};
+    alone.overlap = 0;
+    cell_single_finish(ret);
+    BUG_ON(cell_run_single(&alone, ret, why, sizeof(why)), "%s", why);
+}
+
+static int run_threads(void *arg, const struct cell *c, const struct cell_single *single,
+                       double tolerance, struct cell_why *why)
+{
+    (void)arg;
+    return cell_run(c, single, tolerance, why->text, sizeof(why->text));
+}
+
+size_t space_run_by(const struct space *s, const size_t *number, size_t n, space_runner *run,
+                    void *arg)
+{
+    struct cell_single single = {0};
+    size_t differ = 0;
+    struct cell_why why;
+    char name[160];
+    for (size_t i = 0; i < n; i++) {
+        const struct cell *c = &s->at[number[i]];
+        if (i == 0 || s->base[number[i]] != s->base[number[i - 1]])
+            run_single(c, &single);
+        if (!run(arg, c, &single, tolerances[c->real], &why))
+            continue;
+        cell_name(c, name, sizeof(name));
+        printf("# cell %zu, %s, recomputation %d, overlap %u: %s\n", number[i], name,
+               recomputation_of(c), c->overlap, why.text);
+        fflush(stdout);
+        differ++;
+    }
+    cell_single_finish(&single);
+    return differ;
+}
+
+size_t space_run(const struct space *s, const size_t *number, size_t n)
+{
+    return space_run_by(s, number, n, run_threads, NULL);
+}

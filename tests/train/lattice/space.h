@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_TRAIN_LATTICE_SPACE_H
+#define TESTS_TRAIN_LATTICE_SPACE_H
+
+/*
+ * All cells of the lattice: models, types, counts of micro-batches, dropout, recomputation, overlap
+ * and every valid layout of 1, 2, 4 and 8 ranks (layout_list). What a cell has that another axis
+ * could change is a row of space_axes; what train cannot run yet, or what would only repeat
+ * another cell, is a rule of space.c.
+ */
+
+#include "tests/train/lattice/world.h"
+
+struct space {
+    struct cell *at; /* in a fixed order; those that share a single rank's results follow each
+                      * other */
+    int *base;       /* number of those results */
+    size_t n;
+    size_t room, bases;
+};
+
+enum { SPACE_AXES = 14, SPACE_VALUES = 9 };
+
+void space_open(struct space *ret);
+void space_close(struct space *s);
+
+/* Whether train can run such a layout of the cell's model and batch today. */
+bool space_can_run(const struct cell *c, const struct layout *l);
+
+/* The cell's value on each axis, below SPACE_VALUES. */
+void space_axes(const struct cell *c, int value[SPACE_AXES]);
+
+/*
+ * Numbers of `n` cells (of all, if there are fewer), ascending: any two values of two axes that
+ * some cell has together are together in one of these, if n suffices; the rest is random.
+ * *ret_pairs: such pairs; *ret_missing: those that no cell of the sample has.
+ */
+size_t space_sample(const struct space *s, uint64_t seed, size_t n, size_t *ret, size_t *ret_pairs,
+                    size_t *ret_missing);
+
+/*
+ * Runs cells number[0 .. n) as ranks that are threads. Returns how many differ from the single
+ * rank; each is told on stdout as a TAP comment.
+ */
+size_t space_run(const struct space *s, const size_t *number, size_t n);
+
+/* The same by another runner: 0, or -1 with a sentence. */
+struct cell_why {
+    char text[600];
+};
+typedef int space_runner(void *arg, const struct cell *c, const struct cell_single *single,
+                         double tolerance, struct cell_why *why);
+size_t space_run_by(const struct space *s, const size_t *number, size_t n, space_runner *run,
+                    void *arg);
+
+#endif
