@@ -473,6 +473,8 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
     }
     if (code)
         *e = why;
+    if (code == ERR_INTEGRITY && j->ckpt_step_of)
+        ckpt_hint_intact(j->ckpt_step_of, ckpt_meta(j->ckpt)->iteration, e);
     return code;
 }
 
@@ -555,6 +557,8 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
     code = job_agree(j, rank_open(&j->rank, &c, e), e);
     if (!code && j->hf)
         code = state_load_weights(&j->rank, read_foreign, j->hf, e);
+    if (!code && j->hf)
+        code = hf_folder_check(j->hf, e);
     if (code || !j->ckpt)
         return code;
     return load_newest(j, use == MODEL_TRAIN && (j->ckpt_is_own || !o->finetune), e);

@@ -187,30 +187,6 @@ int start_earlier(struct job *j, const struct err *why, struct err *e)
     return 0;
 }
 
-/* One checkpoint by its step; if it is missing the error lists those that are there. */
-static int by_step(const char *dir, int64_t step, struct ckpt **ret, struct err *e)
-{
-    int64_t *list;
-    size_t n;
-    struct buf b = {0};
-    int code = ckpt_list(dir, &list, &n, e);
-    if (code)
-        return code;
-    for (size_t i = 0; i < n; i++)
-        if (list[i] == step) {
-            free(list);
-            return ckpt_open_iteration(dir, step, ret, e);
-        }
-    for (size_t i = n < 12 ? n : 12; i-- > 0;)
-        buf_addf(&b, "%s%lld", b.len ? ", " : "", (long long)list[i]);
-    err_set(e, ERR_IO, "%s has no checkpoint of step %lld", dir, (long long)step);
-    if (n)
-        err_hint(e, "it has %s%s", n > 12 ? "among others " : "", buf_str(&b));
-    buf_finish(&b);
-    free(list);
-    return ERR_IO;
-}
-
 /* --load names one checkpoint. */
 static int open_one(const char *path, int64_t step, struct ckpt **ret, struct err *e)
 {
@@ -225,6 +201,35 @@ static int open_one(const char *path, int64_t step, struct ckpt **ret, struct er
         *ret = NULL;
     }
     return code;
+}
+
+/* One checkpoint by its step; if it is missing the error lists those that are there. */
+static int by_step(struct job *j, const char *dir, int64_t step, struct ckpt **ret, struct err *e)
+{
+    int64_t *list;
+    size_t n;
+    struct buf b = {0};
+    int code = ckpt_list(dir, &list, &n, e);
+    if (code)
+        return code;
+    for (size_t i = 0; i < n; i++)
+        if (list[i] == step) {
+            char *path = ckpt_folder(dir, step);
+            code = open_one(path, step, ret, e);
+            j->ckpt_step_of = dir;
+            free(path);
+            free(list);
+            return code == ERR_INTEGRITY || code == ERR_DATA ? ckpt_hint_intact(dir, step, e)
+                                                             : code;
+        }
+    for (size_t i = n < 12 ? n : 12; i-- > 0;)
+        buf_addf(&b, "%s%lld", b.len ? ", " : "", (long long)list[i]);
+    err_set(e, ERR_IO, "%s has no checkpoint of step %lld", dir, (long long)step);
+    if (n)
+        err_hint(e, "it has %s%s", n > 12 ? "among others " : "", buf_str(&b));
+    buf_finish(&b);
+    free(list);
+    return ERR_IO;
 }
 
 static bool has_checkpoints(const char *dir)
@@ -247,7 +252,7 @@ static int open_load(struct job *j, const char *load, int64_t step, struct ckpt 
         return open_one(load, step, ret, e);
     if (!has_checkpoints(load))
         return without_checkpoints(load, &empty, e);
-    return step ? by_step(load, step, ret, e) : newest(j, load, INT64_MAX, ret, e);
+    return step ? by_step(j, load, step, ret, e) : newest(j, load, INT64_MAX, ret, e);
 }
 
 /* ---- which one ---------------------------------------------------------------------------- */
@@ -312,8 +317,8 @@ static int resume(struct job *j, bool own, bool one, struct err *e)
     int64_t step = 0;
     int code = own || !o->load ? asked_step(j, one, &step, e) : 0;
     if (!code)
-        code =
-            step ? by_step(o->save, step, &j->ckpt, e) : newest(j, o->save, INT64_MAX, &j->ckpt, e);
+        code = step ? by_step(j, o->save, step, &j->ckpt, e)
+                    : newest(j, o->save, INT64_MAX, &j->ckpt, e);
     if (code)
         return code;
     j->ckpt_is_own = true;

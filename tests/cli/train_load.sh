@@ -73,6 +73,30 @@ for way in "--load a --ckpt-step 20" "--load a/iter_0000020" "--load a/iter_0000
 done
 expect 0 "$TRAIN" eval --load a --data-path d_text_document --eval-iters 4 --micro-batch-size 2
 differ .out e20
+
+t "--ckpt-step reads the weights once, and a damaged one names the newest that is intact"
+check python3 -c '
+import os, subprocess, sys
+def read(*more):
+    p = subprocess.Popen([sys.argv[1], "generate", "--load", "a", *more, "--prompt", "3", "--max-new-tokens", "1"],
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
+    with open(f"/proc/{p.pid}/io") as f:
+        n = int(f.readline().split()[1])
+    assert p.wait() == 0
+    return n
+newest, named = read(), read("--ckpt-step", "30")
+assert abs(newest - named) < 4096, (newest, named)' "$TRAIN"
+cp -r a hurt
+printf '\377' | dd of=hurt/iter_0000020/param-00000.safetensors bs=1 seek=9000 conv=notrunc status=none
+expect 7 "$TRAIN" generate --load hurt --ckpt-step 20 --prompt "3"
+err_has "hurt/iter_0000020/param-00000.safetensors: its bytes are not those"
+err_has "hurt/iter_0000030 is the newest intact one"
+rm hurt/iter_0000020/config.toml
+expect 7 "$TRAIN" eval --load hurt --ckpt-step 20 --data-path d_text_document
+err_has "config.toml: is missing"
+err_has "hurt/iter_0000030 is the newest intact one"
+rm -rf hurt
 expect 2 "$TRAIN" eval --load a/iter_0000020 --ckpt-step 10 --data-path d_text_document
 err_has "--load a/iter_0000020 is step 20, and --ckpt-step is 10"
 expect 4 "$TRAIN" eval --load a --ckpt-step 15 --data-path d_text_document

@@ -187,6 +187,9 @@ int ckpt_open_before(const char *dir, int64_t below, struct ckpt **ret, struct c
  */
 int ckpt_open_iteration(const char *dir, int64_t iteration, struct ckpt **ret, struct err *e);
 
+/* Adds that hint to the error of a damaged one, and returns its code. */
+int ckpt_hint_intact(const char *dir, int64_t iteration, struct err *e);
+
 void ckpt_close(struct ckpt *c);
 
 /* All live until ckpt_close. */

@@ -140,8 +140,12 @@ int ckpt_open_iteration(const char *dir, int64_t iteration, struct ckpt **ret, s
     char *path = ckpt_folder(dir, iteration);
     int code = open_verified(path, true, ret, e);
     free(path);
-    if (code != ERR_INTEGRITY && code != ERR_DATA)
-        return code;
+    return code == ERR_INTEGRITY || code == ERR_DATA ? ckpt_hint_intact(dir, iteration, e) : code;
+}
+
+int ckpt_hint_intact(const char *dir, int64_t iteration, struct err *e)
+{
+    int code = e->code;
     struct ckpt *other;
     struct ckpt_skips skipped = {0};
     struct err ignored;
