@@ -14,6 +14,8 @@ cp -r run/iter_0000010 whole
 "$CONVERT" import -q model imported
 "$CONVERT" reshard -q --ranks 3 run cut
 "$CONVERT" reshard -q --ranks 2 two cut2
+"$make" save run2 20
+"$CONVERT" average -q run run2 averaged
 t "the conversions that the others are compared with"
 expect 0 "$CONVERT" verify --same run cut
 expect 0 "$CONVERT" verify imported
@@ -63,6 +65,9 @@ if [ $? = 3 ]; then
     killed $one model k/x/m "$CONVERT" export run k/x/m
     t "killed: reshard"
     killed $((one * 4 - 3)) cut/iter_0000010 k/x/iter_0000010 "$CONVERT" reshard --ranks 3 run k/x
+
+    t "killed: average"
+    killed $one averaged/iter_0000000 k/x/iter_0000000 "$CONVERT" average run run2 k/x
 
     t "killed while it replaces: the old one or the new one, and a rerun gives the new one"
     step=1

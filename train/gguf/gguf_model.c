@@ -331,7 +331,7 @@ int gguf_write(const struct gguf_plan *p, const struct hf_export *x, const char 
     if (!code)
         code = copy_run(&c, o, e);
     if (!code)
-        code = ckpt_check((struct ckpt *)(uintptr_t)x->ckpt, e);
+        code = ckpt_check(x->ckpt, e);
     if (!code)
         code = gguf_end(out, e);
     gguf_destroy(out);

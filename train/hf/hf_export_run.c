@@ -130,7 +130,8 @@ static int write_index(const struct hf_export *x, const char *folder, struct err
 
 static int copy_tokenizer(void *arg, const char *path, const char *name, struct err *e)
 {
-    return copy_file_as(path, arg, name, NULL, e);
+    const char *const *folder = arg;
+    return copy_file_as(path, *folder, name, NULL, e);
 }
 
 /* Of the folder that it is to be like, else of the checkpoint. */
@@ -142,7 +143,7 @@ static int write_further(const struct hf_export *x, const char *folder,
     for (int i = 0; !code && hf_further_files[i]; i++)
         code = copy_file(from, folder, hf_further_files[i], o->rows, e);
     if (!code && o->rows)
-        code = hf_rows_tokenizer(o->rows, copy_tokenizer, (void *)(uintptr_t)folder, e);
+        code = hf_rows_tokenizer(o->rows, copy_tokenizer, &folder, e);
     if (!code && !x->like && o->further)
         code = o->further(o->arg, folder, e);
     if (!code && !x->like)
