@@ -278,6 +278,19 @@ int st_parse(struct st_file *ret, const char *name, const unsigned char *p, size
 
 int st_bytes(const struct st_file *s, uint64_t at, void *p, size_t n, struct err *e)
 {
+    int code = st_raw(s, at, p, n, e);
+    if (!code && s->saw && n)
+        s->saw(s, at, p, n);
+    return code;
+}
+
+int st_check(const struct st_file *s, struct err *e)
+{
+    return s->check ? s->check(s, e) : 0;
+}
+
+int st_raw(const struct st_file *s, uint64_t at, void *p, size_t n, struct err *e)
+{
     for (size_t done = 0; done < n;) {
         ssize_t k = pread(s->fd, (char *)p + done, n - done, (off_t)(at + done));
         if (k < 0 && errno == EINTR)

@@ -54,6 +54,10 @@ struct st_file {
                 bool *ret_done, struct err *e);
     void (*finish)(void *own);
     void *own;
+    /* Is told what st_bytes has read, by any threads; judges it for st_check. NULL: there are no
+     * sums. */
+    void (*saw)(const struct st_file *s, uint64_t at, const void *p, size_t n);
+    int (*check)(const struct st_file *s, struct err *e);
 };
 
 /*
@@ -75,8 +79,17 @@ const struct st_entry *st_find(const struct st_file *s, const char *name);
  */
 int st_read(const struct st_file *s, const struct st_entry *t, struct box_mem to, struct err *e);
 
+/*
+ * Whether what was read so far is what was written, as far as the file's format has sums of it:
+ * what is noted of parts is completed by reading the rest. ERR_INTEGRITY names the tensor. One
+ * thread, after all reads.
+ */
+int st_check(const struct st_file *s, struct err *e);
+
 /* For readers of other formats: n bytes of the file from `at` on; ERR_IO. */
 int st_bytes(const struct st_file *s, uint64_t at, void *p, size_t n, struct err *e);
+/* The same without being noted. */
+int st_raw(const struct st_file *s, uint64_t at, void *p, size_t n, struct err *e);
 /* Fills dtype_name, bits and dtype from a name that FORMAT.md lists; false: another one. */
 bool st_type(const char *name, struct st_entry *ret);
 /* Sorts the entries and makes by_name. */

@@ -384,6 +384,14 @@ void hf_folder_close(struct hf_folder *f)
     free(f);
 }
 
+int hf_folder_check(const struct hf_folder *f, struct err *e)
+{
+    int code = f->adapter ? st_check(&f->adapter->st, e) : 0;
+    for (size_t i = 0; !code && i < f->shards; i++)
+        code = st_check(&f->shard[i].st, e);
+    return code;
+}
+
 /* ---- reading ------------------------------------------------------------------------------- */
 
 /* One step for each link: a box of a global tensor from a tensor of the folder. */

@@ -87,4 +87,10 @@ enum dtype *hf_folder_dtypes(const struct hf_folder *f);
 int hf_folder_read(const struct hf_folder *f, const char *name, int rank, const int64_t *size,
                    struct box_mem to, struct err *e);
 
+/*
+ * Whether what was read so far is what was written, where the format of the files has sums
+ * (PyTorch's): ERR_INTEGRITY names file and tensor. After all reads, by one thread.
+ */
+int hf_folder_check(const struct hf_folder *f, struct err *e);
+
 #endif

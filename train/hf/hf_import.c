@@ -156,6 +156,8 @@ static int write_all(void *arg, struct ckpt_writer *w, struct copy_journal *jour
     if (!code)
         code = write_tensors(x, w, e);
     if (!code)
+        code = hf_folder_check(x->f, e);
+    if (!code)
         code = ckpt_commit(w, &meta, e);
     buf_finish(&model);
     return code;

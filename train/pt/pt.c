@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/core/bytes.h"
 #include "base/core/mem.h"
@@ -324,6 +325,33 @@ static int find_root(const struct zip_bytes *b, const struct zip *z, struct aren
     return check_order(b, z, *ret, e);
 }
 
+/* The members that may hold tensors: from now on what is read of them is noted. */
+static void take_members(struct pt_own *own, const struct zip *z, struct st_file *s)
+{
+    own->member = mem_new(z->n + 1, sizeof(*own->member));
+    for (size_t i = 0; i < z->n; i++) {
+        const struct zip_member *m = &z->member[i];
+        if (m->stored)
+            own->member[own->members++] = (struct pt_member){
+                arena_strndup(&own->arena, m->name, strlen(m->name)), m->at, m->size, m->crc};
+    }
+    s->saw = pt_saw;
+    s->check = pt_check;
+}
+
+/* The pickle's own sum; a file that is cut or changed there names tensors that it does not have. */
+static int check_pickle(const struct zip_bytes *b, const struct zip_member *m, const void *text,
+                        struct err *e)
+{
+    uint32_t is = (uint32_t)crc32_z(0, text, (size_t)m->size);
+    if (!m->crc || is == m->crc)
+        return 0;
+    return err_set(e, ERR_INTEGRITY,
+                   "%s: the bytes of zip member '%.200s' have the CRC-32 %08x, the archive says "
+                   "%08x",
+                   b->name, m->name, is, m->crc);
+}
+
 /* Fills s->entry from the pickle. */
 static int read_archive(const struct zip_bytes *b, struct pt_own *own, struct st_file *s,
                         struct err *e)
@@ -346,11 +374,15 @@ static int read_archive(const struct zip_bytes *b, struct pt_own *own, struct st
     if (!code)
         code = b->read(b, pickle->at, text, (size_t)pickle->size, e);
     if (!code)
+        code = s->path ? check_pickle(b, pickle, text, e) : 0; /* mutated ones are parsed, too */
+    if (!code)
         code = pickle_read(&globals, b->name, text, (size_t)pickle->size, &values, &v, e);
     if (!code)
         code = add_tree(&r, state_of(v), 0);
     if (!code)
         code = pt_views_take(own, b->name, r.view, r.n, s, e);
+    if (!code)
+        take_members(own, &z, s);
     free(r.view);
     buf_finish(&r.key);
     arena_finish(&values);

@@ -127,6 +127,9 @@ static void free_views(void *p)
 {
     struct pt_own *own = p;
     arena_finish(&own->arena);
+    pthread_mutex_destroy(&own->lock);
+    free(own->member);
+    free(own->seen);
     free(own->view);
     free(own);
 }
@@ -134,6 +137,7 @@ static void free_views(void *p)
 struct pt_own *pt_views_begin(struct st_file *s)
 {
     struct pt_own *own = mem_new(1, sizeof(*own));
+    pthread_mutex_init(&own->lock, NULL);
     s->own = own;
     s->finish = free_views;
     s->read = pt_read_view;

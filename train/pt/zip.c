@@ -160,6 +160,7 @@ static int read_member(struct zip *z, const struct zip_bytes *b, uint64_t limit,
     if (load_u16(q + 8) & 1)
         return bad_member(b, &m, "is encrypted", e);
     m.stored = !load_u16(q + 10) && whole == m.size;
+    m.crc = load_u32(q + 16);
     int code = find_data(b, limit, &m, e);
     z->member[z->n++] = m;
     *p += all;

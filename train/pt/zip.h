@@ -29,6 +29,7 @@ struct zip_bytes {
 struct zip_member {
     const char *name;
     uint64_t at, size; /* of its data in the file */
+    uint32_t crc;      /* CRC-32 of the data; 0 where the writer left it out */
     bool stored;       /* false: compressed, `size` is what is there */
 };
 
