@@ -201,7 +201,8 @@ int pipeline_train(struct rank *r, struct pipeline_source *in, struct err *e)
 static void evaluate_stage(struct rank *r, int chunk, const struct model_pass *p)
 {
     int pp = r->config.layout.mesh.pp, at = mesh_coord(r->config.layout.mesh, r->config.rank).pp;
-    enter(r, chunk, 0, 0);
+    if (r->pipe.chunk)
+        enter(r, chunk, 0, 0);
     if (!r->model.stage.embed) {
         struct tensor from = r->pipe.received[0].t;
         comm_wait(&r->comm, receive(r, from, (at + pp - 1) % pp));
