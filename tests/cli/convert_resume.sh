@@ -203,12 +203,12 @@ if unshare -m mount -t tmpfs none small 2>/dev/null; then
             else
                 check [ "$(cat code)" = 0 ]
             fi
-            size=$((size + 4))
+            size=$((size + 2))
         done
     done
     echo "# full $fulls times, continued $continued times"
-    check [ "$fulls" -ge 12 ]
-    check [ $continued -ge 5 ]
+    check [ "$fulls" -ge 25 ]
+    check [ $continued -ge 10 ]
 else
     skip "$(why_no_mount)"
 fi

@@ -6,6 +6,8 @@
  *     ckpt_make save DIR ITERATION [GROUP...]  a tiny Llama with moments, values a function of the
  *                                     iteration; and a tensor "stray" of each GROUP
  *     ckpt_make two DIR ITERATION [ROWS]  two tensors of no model, one of 300 rows or ROWS
+ *     ckpt_make hollow DIR CONFIG     a checkpoint of the model of a config.json in bfloat16, all
+ *                                     zeros, in files that take no space on a disk
  *     ckpt_make read FILE             what st_open makes of a safetensors file, a line for each
  *                                     tensor: name, dtype, shape, XXH3-128 of its bytes
  *     ckpt_make seal MANIFEST         gives a manifest that was edited its digest again
@@ -24,6 +26,7 @@
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/safetensors.h"
 #include "train/ckpt/shard.h"
+#include "train/spec/hf.h"
 #include "train/spec/param.h"
 
 enum { GROUPS = 3 };
@@ -181,6 +184,63 @@ static int save_two(const char *dir, int64_t iteration, int64_t rows, struct err
     return code;
 }
 
+/* A range of zeros adds nothing to a sum, and nobody writes it. */
+static int put_zeros(struct ckpt_writer *w, const struct hf_map *m, struct err *e)
+{
+    enum { AT_ONCE = 64 << 20 };
+    char *zeros = mem_new(AT_ONCE, 1);
+    struct ckpt_shard *s;
+    struct buf fragment = {0};
+    ckpt_shard_create(ckpt_writer_folder(w), &(struct ckpt_shard_options){0}, &s);
+    for (size_t i = 0; i < m->globals; i++) {
+        const struct hf_global *g = &m->global[i];
+        ckpt_shard_add(s, CKPT_PARAM, g->name, g->rank, g->size, DTYPE_BF16,
+                       box_whole(g->rank, g->size));
+    }
+    int code = ckpt_shard_begin(s, e);
+    for (size_t i = 0; !code && i < m->globals; i++) {
+        uint64_t n = (uint64_t)(m->global[i].size[0] * m->global[i].size[1]) * 2;
+        for (uint64_t at = 0, k; at < n; at += k) {
+            k = n - at < AT_ONCE ? n - at : AT_ONCE;
+            ckpt_shard_keep(s, i, at, zeros, (size_t)k);
+        }
+    }
+    if (!code)
+        code = ckpt_shard_end(s, &fragment, e);
+    if (!code)
+        code = ckpt_add(w, fragment.data, fragment.len, e);
+    buf_finish(&fragment);
+    ckpt_shard_destroy(s);
+    free(zeros);
+    return code;
+}
+
+static int save_hollow(const char *dir, const char *config, struct err *e)
+{
+    static struct hf_model h;
+    struct hf_map m;
+    struct buf model = {0};
+    struct ckpt_writer *w;
+    int code = hf_config_open(config, NULL, &h, e);
+    if (code)
+        return code;
+    code = ckpt_writer_open(dir, 0, &w, e);
+    if (code)
+        return code;
+    hf_map_build(&m, &h, HF_EXPERTS_SINGLE);
+    spec_to_json(&h.spec, &model);
+    const struct ckpt_meta meta = {.model = buf_str(&model), .eod = -1};
+    code = put_zeros(w, &m, e);
+    if (!code)
+        code = ckpt_put_file(w, "config.json", config, e);
+    if (!code)
+        code = ckpt_commit(w, &meta, e);
+    ckpt_writer_close(w);
+    buf_finish(&model);
+    hf_map_finish(&m);
+    return code;
+}
+
 static int read_back(const char *path, struct err *e)
 {
     struct st_file s;
@@ -228,14 +288,16 @@ int main(int argc, char **argv)
     else if (argc >= 4 && !strcmp(argv[1], "two"))
         code = save_two(argv[2], strtoll(argv[3], NULL, 10),
                         argc > 4 ? strtoll(argv[4], NULL, 10) : 300, &e);
+    else if (argc == 4 && !strcmp(argv[1], "hollow"))
+        code = save_hollow(argv[2], argv[3], &e);
     else if (argc == 3 && !strcmp(argv[1], "read"))
         code = read_back(argv[2], &e);
     else if (argc == 3 && !strcmp(argv[1], "seal"))
         code = seal(argv[2], &e);
     else
-        code = err_set(
-            &e, ERR_USAGE,
-            "ckpt_make save DIR ITERATION [GROUP...] | two DIR ITERATION [ROWS] | read FILE | "
-            "seal MANIFEST");
+        code = err_set(&e, ERR_USAGE,
+                       "ckpt_make save DIR ITERATION [GROUP...] | two DIR ITERATION [ROWS] | "
+                       "hollow DIR CONFIG | "
+                       "read FILE | seal MANIFEST");
     return code ? log_err(&e) : 0;
 }

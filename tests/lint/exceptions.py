@@ -120,6 +120,7 @@ SHARED_HEADERS = {
     "train/hf/hf_adapter.h": "hf_adapter_config.c",
     "train/hf/hf_export.h": "hf_export_run.c",
     "train/hf/hf_folder_internal.h": "hf_meta.c",
+    "train/pt/pt_view.h": "pt_check.c",
     "train/model/model.h": "acts.c block.c head.c stream.c weights.c",
     "train/spec/options.h": "presets.c",
     "train/spec/hf.h": "hf_*.c",
