@@ -498,6 +498,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .kernels = o->kernels,
                                 .library_path = o->library_path,
                                 .file_size = (uint64_t)o->file_size,
+                                .async_save = o->async_save && o->save,
                                 .overlap_grad_reduce = o->overlap_grad_reduce,
                                 .overlap_param_gather = o->overlap_param_gather,
                                 .bucket_size = o->bucket_size,

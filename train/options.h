@@ -44,7 +44,7 @@ struct train_options {
     const char *save, *load;
     const char *export_hf;
     int64_t save_interval, keep, ckpt_step, file_size;
-    bool no_save, finetune, exit_on_missing;
+    bool no_save, async_save, finetune, exit_on_missing;
     /* evaluation and log */
     int64_t eval_interval, eval_iters, log_interval;
     bool full_validation;

@@ -23,6 +23,15 @@
 #include "train/start.h"
 #include "train/stop.h"
 
+/* A checkpoint that is being written. */
+struct saving {
+    struct ckpt_writer *w; /* of the first process */
+    int64_t iteration;     /* 0: none */
+    int64_t consumed;
+    struct state_pairs state;
+    double begun;
+};
+
 /* What the loop keeps between steps. */
 struct run {
     struct job *job;
@@ -31,6 +40,7 @@ struct run {
     struct progress meter;
     double started;
     int64_t saved; /* iteration of the newest checkpoint of this process, -1: none */
+    struct saving saving;
 };
 
 /* ---- checkpoints ------------------------------------------------------------------------- */
@@ -97,18 +107,16 @@ static int put_files(struct job *j, struct ckpt_writer *w, struct err *e)
     return code;
 }
 
-static int commit(struct job *j, struct ckpt_writer *w, struct err *e)
+static int commit(struct job *j, const struct saving *s, struct err *e)
 {
     const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
-    struct state_pairs state;
     struct buf model = {0};
-    state_pairs(&j->rank, &state);
     spec_to_json(&j->spec, &model);
     const struct ckpt_pair kernels[] = {{"matmul", j->rank.ops.entry[OP_MATMUL].backend},
                                         {"norm", j->rank.ops.entry[OP_NORM].backend},
                                         {"attention", j->rank.ops.entry[OP_ATTENTION].backend}};
-    struct ckpt_meta m = {.iteration = j->rank.at.iteration,
-                          .consumed_samples = j->rank.at.consumed,
+    struct ckpt_meta m = {.iteration = s->iteration,
+                          .consumed_samples = s->consumed,
                           .model = buf_str(&model),
                           .tokenizer_type = t                 ? t->type_name
                                             : j->has_manifest ? j->manifest.tokenizer_type
@@ -123,44 +131,91 @@ static int commit(struct job *j, struct ckpt_writer *w, struct err *e)
                           .data_digest = j->data_digest[0] ? j->data_digest : NULL,
                           .kernels = kernels,
                           .nkernels = sizeof(kernels) / sizeof(kernels[0]),
-                          .state = state.pair,
+                          .state = s->state.pair,
                           .nstate = STATE_PAIRS};
-    int code = ckpt_commit(w, &m, e);
+    int code = ckpt_commit(s->w, &m, e);
     buf_finish(&model);
     return code;
 }
 
-static int save(struct run *r, struct err *e)
+/* Where all processes have written, with `code`: the checkpoint gets its name. */
+static int complete_save(struct run *r, int code, struct err *e)
 {
     struct job *j = r->job;
+    struct saving *s = &r->saving;
     const char *dir = j->o->save;
-    int64_t iteration = j->rank.at.iteration;
-    struct ckpt_writer *w = NULL;
-    if (!dir || r->saved == iteration)
-        return 0;
-    double begun = clock_seconds();
-    guard_enter(j, WATCH_SAVE);
-    int code = job_is_first(j) ? ckpt_writer_open(dir, iteration, &w, e) : 0;
-    if (!code && w)
-        code = put_files(j, w, e);
-    code = job_agree(j, code, e);
-    if (!code)
-        code = state_save(&j->rank, w, j->rank.config.threads, e);
-    if (!code && w)
-        code = commit(j, w, e);
-    ckpt_writer_close(w);
+    if (!code && s->w)
+        code = commit(j, s, e);
+    ckpt_writer_close(s->w);
+    s->w = NULL;
     if (!code)
         code = journal_sync(&r->journal, e);
     if (!code && j->o->keep && job_is_first(j))
-        code = ckpt_retain(dir, (int)j->o->keep, iteration, e);
+        code = ckpt_retain(dir, (int)j->o->keep, s->iteration, e);
     code = job_agree(j, code, e);
+    int64_t iteration = s->iteration;
+    s->iteration = 0;
     if (code)
         return code;
     r->saved = iteration;
     progress_clear(&r->meter);
-    journal_pause_over(&r->journal);
-    log_info("saved step %lld to %s in %.1f s", (long long)iteration, dir, clock_seconds() - begun);
+    log_info("saved step %lld to %s in %.1f s", (long long)iteration, dir,
+             clock_seconds() - s->begun);
     return 0;
+}
+
+/* Of --async-save, where one is being written: waits for it, if it must, and completes it. */
+static int finish_save(struct run *r, bool wait, struct err *e)
+{
+    struct job *j = r->job;
+    if (!r->saving.iteration)
+        return 0;
+    if (world_max(&j->rank.comm, !wait && !save_is_written(&j->rank)))
+        return 0;
+    guard_enter(j, WATCH_SAVE);
+    int code = complete_save(r, save_end(&j->rank, r->saving.w, e), e);
+    journal_pause_over(&r->journal);
+    return code;
+}
+
+/* A run that has failed: what one process wrote alone is whole, of several nobody knows. */
+static void abandon_save(struct run *r)
+{
+    if (r->saving.iteration && r->job->rank.comm.world == 1)
+        finish_save(r, true, NULL);
+    save_drop(&r->job->rank);
+    ckpt_writer_close(r->saving.w);
+    r->saving = (struct saving){0};
+}
+
+/* With --async-save returns while it is being written. */
+static int save(struct run *r, struct err *e)
+{
+    struct job *j = r->job;
+    struct saving *s = &r->saving;
+    int64_t iteration = j->rank.at.iteration;
+    int code = finish_save(r, true, e);
+    if (code || !j->o->save || r->saved == iteration)
+        return code;
+    guard_enter(j, WATCH_SAVE);
+    *s = (struct saving){
+        .iteration = iteration, .consumed = j->rank.at.consumed, .begun = clock_seconds()};
+    state_pairs(&j->rank, &s->state);
+    code = job_is_first(j) ? ckpt_writer_open(j->o->save, iteration, &s->w, e) : 0;
+    if (!code && s->w)
+        code = put_files(j, s->w, e);
+    code = job_agree(j, code, e);
+    bool later = j->o->async_save;
+    if (!code && later)
+        code = save_snapshot(&j->rank, s->w, e);
+    if (!code && later)
+        code = job_agree(j, save_start(&j->rank, e), e);
+    else if (!code)
+        code = state_save(&j->rank, s->w, j->rank.config.threads, e);
+    if (code || !later)
+        code = complete_save(r, code, e);
+    journal_pause_over(&r->journal);
+    return code;
 }
 
 /* ---- evaluation -------------------------------------------------------------------------- */
@@ -232,6 +287,8 @@ static int one_step(struct run *r, struct err *e)
         code = guard_compare(j, e);
     if (!code && job_ready(j, PART_VALID) && divides(o->eval_interval, at) && at < j->iterations)
         code = evaluate(r, PART_VALID, "", e);
+    if (!code)
+        code = finish_save(r, false, e);
     if (!code && divides(o->save_interval, at))
         code = save(r, e);
     char note[64];
@@ -300,6 +357,10 @@ static int loop(struct run *r, struct err *e)
         code = evaluate_at_end(r, e);
     if (!code)
         code = save(r, e);
+    if (!code)
+        code = finish_save(r, true, e);
+    if (code)
+        abandon_save(r);
     if (code || stop != 2)
         return code;
     return stopped(r, e);

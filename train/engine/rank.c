@@ -23,6 +23,7 @@ static const struct {
     [SLAB_ACTIVATIONS] = {"activations", PLACE_DEVICE},
     [SLAB_WORKSPACE] = {"workspace", PLACE_DEVICE},
     [SLAB_STAGING] = {"staging", PLACE_PINNED},
+    [SLAB_SNAPSHOT] = {"snapshot", PLACE_PINNED},
 };
 
 /* Cuts everything from the slabs: once to measure, once in earnest. */
@@ -48,6 +49,7 @@ static void rank_take(struct rank *r)
     r->host_skip = slab_bytes(&s[SLAB_STAGING], sizeof(int32_t));
     if (c->use != MODEL_DECODE)
         stage_take(r, &s[SLAB_STAGING]);
+    save_take(r);
 }
 
 void rank_put(struct rank *r, struct tensor to, const void *from)
@@ -289,7 +291,8 @@ int rank_bind(struct rank *r, struct err *e)
         code = rank_ops(r, e);
     take_comm(r);
     for (int i = 0; !code && i < SLAB_COUNT; i++)
-        code = slab_bind(&r->slab[i], &r->dev, e);
+        if (i != SLAB_SNAPSHOT || r->slab[i].peak)
+            code = slab_bind(&r->slab[i], &r->dev, e);
     if (code)
         return code;
     rank_take(r);
@@ -325,6 +328,7 @@ int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
 
 void rank_close(struct rank *r)
 {
+    save_drop(r);
     pipeline_finish(r);
     model_finish(&r->model);
     units_finish(r);
@@ -342,6 +346,8 @@ void rank_describe(const struct rank *r, struct buf *out)
     double sum = 0;
     for (int i = 0; i < SLAB_COUNT; i++) {
         const struct slab *s = &r->slab[i];
+        if (i == SLAB_SNAPSHOT && !s->peak)
+            continue;
         buf_addf(out, "%s%s %.1f MiB", i ? ", " : "", s->name, (double)s->peak / 0x1p20);
         sum += (double)s->peak;
     }

@@ -12,6 +12,7 @@
 
 #include "dataset/sample/batch.h"
 #include "train/comm/comm.h"
+#include "train/engine/save.h"
 #include "train/engine/units.h"
 #include "train/model/model.h"
 #include "train/ops/ops.h"
@@ -29,7 +30,8 @@ enum slab_name {
     SLAB_OPTIMIZER,
     SLAB_ACTIVATIONS,
     SLAB_WORKSPACE,
-    SLAB_STAGING, /* host: what goes to the device and comes back */
+    SLAB_STAGING,  /* host: what goes to the device and comes back */
+    SLAB_SNAPSHOT, /* host: what an asynchronous save writes */
     SLAB_COUNT
 };
 
@@ -76,6 +78,7 @@ struct rank_config {
     uint64_t beside, mapped;   /* bytes that the caller will take beside the rank, and files that it
                                   will map: for the check that all of it fits */
     uint64_t file_size;        /* bytes of tensors in a file of a checkpoint; 0: CKPT_FILE_SIZE */
+    bool async_save;           /* checkpoints are written while steps run */
     bool overlap_grad_reduce;  /* gradients are sent while others are computed */
     bool overlap_param_gather; /* and weights gathered while others are used */
     int64_t bucket_size;       /* elements of a bucket of gradients; 0: zero_bucket_size */
@@ -158,6 +161,7 @@ struct rank {
     int staged;       /* the slot that is next */
     int32_t *numbers; /* of its rows in a micro-batch; NULL without context parallelism */
     struct pipeline pipe;
+    struct save save;
     struct plan plan; /* of one step: its counts stay for reports */
     struct cursor at;
 };

@@ -8,7 +8,6 @@
 #include "base/core/array.h"
 #include "base/core/fault.h"
 #include "base/core/mem.h"
-#include "train/ckpt/shard.h"
 #include "train/engine/transfer.h"
 #include "train/engine/world.h"
 
@@ -30,20 +29,8 @@ static struct tensor group_of(const struct rank *r, int g)
     return g == 0 ? rank_master(r) : r->optim.state[g - 1];
 }
 
-/* One entry of a checkpoint that a rank holds. */
-struct entry {
-    int group;
-    const struct param_source *source;
-    struct box_mem mem;
-};
-
-struct entries {
-    struct entry *at;
-    size_t n, capacity;
-};
-
 /* What of a source a piece of the slab holds. */
-static void add_piece(struct entries *out, const struct rank *r, int g, const struct param *p,
+static void add_piece(struct state_entries *out, const struct rank *r, int g, const struct param *p,
                       const struct param_source *s, struct zero_piece piece)
 {
     int64_t cols = p->rank == 2 ? p->size[1] : 1, first = p->offset + s->row * cols;
@@ -54,8 +41,10 @@ static void add_piece(struct entries *out, const struct rank *r, int g, const st
     for (size_t i = 0; i < n; piece.at += box_count(part[i++])) {
         struct tensor at = tensor_rows(group_of(r, g), piece.at, 0);
         ARRAY_GROW(out->at, out->n, out->capacity);
-        out->at[out->n++] = (struct entry){
-            g, s, {.data = at.data, .dtype = at.dtype, .stride = cols, .box = part[i]}};
+        out->at[out->n++] = (struct state_entry){
+            group_name(r, g),
+            s,
+            {.data = at.data, .dtype = at.dtype, .stride = cols, .box = part[i]}};
     }
 }
 
@@ -68,9 +57,9 @@ static bool is_saved(const struct rank *r, int g, const struct param_source *s)
 }
 
 /* All that the rank holds in the first n groups, or of it what it saves. */
-static struct entries list_entries(const struct rank *r, int n, bool saved)
+static struct state_entries list_entries(const struct rank *r, int n, bool saved)
 {
-    struct entries out = {0};
+    struct state_entries out = {0};
     for (int g = 0; g < n; g++)
         for (int i = 0; i < r->params.n; i++)
             for (int k = 0; k < r->params.at[i].sources; k++) {
@@ -84,57 +73,9 @@ static struct entries list_entries(const struct rank *r, int n, bool saved)
     return out;
 }
 
-/* This rank's shard of the checkpoint in `folder`. */
-static int write_shard(const struct rank *r, const char *folder, int threads, struct buf *fragment,
-                       struct err *e)
+struct state_entries state_entries(const struct rank *r, bool saved)
 {
-    struct ckpt_shard *shard;
-    struct entries list = list_entries(r, groups_of(r), true);
-    struct box_mem *mem = mem_new(list.n + 1, sizeof(*mem));
-    const struct ckpt_shard_options o = {.rank = r->config.rank,
-                                         .max_file_size = r->config.file_size};
-    ckpt_shard_create(folder, &o, &shard);
-    for (size_t i = 0; i < list.n; i++) {
-        const struct entry *t = &list.at[i];
-        const struct param_source *s = t->source;
-        mem[ckpt_shard_add(shard, group_name(r, t->group), s->name, s->rank, s->size, t->mem.dtype,
-                           t->mem.box)] = t->mem;
-    }
-    int code = ckpt_shard_begin(shard, e);
-    if (!code && r->dev.desc.host)
-        code = ckpt_shard_write_all(shard, mem, threads, e);
-    else if (!code)
-        code = transfer_save((struct dev *)&r->dev, shard, mem, e);
-    if (!code)
-        code = ckpt_shard_end(shard, fragment, e);
-    ckpt_shard_destroy(shard);
-    free(mem);
-    free(list.at);
-    return code;
-}
-
-int state_save(struct rank *r, struct ckpt_writer *w, int threads, struct err *e)
-{
-    struct buf folder = {0}, fragment = {0}, all = {0};
-    size_t *size = mem_new((size_t)r->comm.world, sizeof(*size));
-    if (w)
-        buf_adds(&folder, ckpt_writer_folder(w));
-    units_settle(r);
-    int code = world_share(&r->comm, &folder, e);
-    if (!code)
-        code = write_shard(r, buf_str(&folder), threads, &fragment, e);
-    code = world_agree(&r->comm, code, e);
-    if (!code)
-        code = world_gather(&r->comm, fragment.data, fragment.len, &all, size, e);
-    size_t at = 0;
-    for (int i = 0; w && !code && i < r->comm.world; at += size[i++])
-        code = ckpt_add(w, all.data + at, size[i], e);
-    code = world_agree(&r->comm, code, e);
-    buf_finish(&folder);
-    buf_finish(&fragment);
-    buf_finish(&all);
-    free(size);
-    return code;
+    return list_entries(r, groups_of(r), saved);
 }
 
 static const char *const pair_names[STATE_PAIRS] = {"optimizer_steps", "scheduled_samples"};
@@ -178,12 +119,12 @@ static int read_want(void *arg, struct box_mem to, struct err *e)
 
 static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
 {
-    struct entries list = list_entries(r, n, false);
+    struct state_entries list = list_entries(r, n, false);
     struct ckpt_want *want = mem_new(list.n + 1, sizeof(*want));
     for (size_t i = 0; i < list.n; i++) {
-        const struct entry *t = &list.at[i];
+        const struct state_entry *t = &list.at[i];
         const struct param_source *s = t->source;
-        want[i] = (struct ckpt_want){group_name(r, t->group), s->name, s->rank, s->size, t->mem};
+        want[i] = (struct ckpt_want){t->group, s->name, s->rank, s->size, t->mem};
     }
     int code = r->dev.desc.host ? ckpt_read_all(c, want, list.n, 0, e) : 0;
     for (size_t i = 0; i < list.n && !code && !r->dev.desc.host; i++) {
@@ -233,7 +174,7 @@ static int read_foreign(void *arg, struct box_mem to, struct err *e)
 int state_load_weights(struct rank *r, state_read *read, const void *from, struct err *e)
 {
     int code = 0;
-    struct entries list = list_entries(r, 1, false);
+    struct state_entries list = list_entries(r, 1, false);
     for (size_t i = 0; !code && i < list.n; i++) {
         struct foreign f = {read, from, list.at[i].source};
         struct box_mem to = list.at[i].mem;

@@ -10,10 +10,25 @@
 #include "train/ckpt/ckpt.h"
 #include "train/engine/rank.h"
 
+/* A box of a checkpoint that a rank holds. */
+struct state_entry {
+    const char *group;
+    const struct param_source *source;
+    struct box_mem mem; /* on the device */
+};
+
+struct state_entries {
+    struct state_entry *at;
+    size_t n, capacity;
+};
+
+/* All that the rank holds, or of it what it saves; free `at`. Slabs need not be bound. */
+struct state_entries state_entries(const struct rank *r, bool saved);
+
 /*
  * Writes the tensors that this rank is to save as its shard of the checkpoint, by `threads` threads
  * (0: one for each processor). All ranks call it together; `w` is that of rank 0, which takes all
- * shards, and NULL on the others. A failure of one is that of all.
+ * shards, and NULL on the others. A failure of one is that of all. (save.h: from a snapshot.)
  */
 int state_save(struct rank *r, struct ckpt_writer *w, int threads, struct err *e);
 

@@ -50,6 +50,34 @@ static void save(struct rank *r, const char *dir)
     buf_finish(&model);
 }
 
+/* The checkpoint is that of the moment of the snapshot, whatever the rank does until it is written.
+ */
+static void save_from_snapshot(struct rank *r, const char *dir)
+{
+    struct err e;
+    struct ckpt_writer *w;
+    struct state_pairs pairs;
+    struct buf model = {0};
+    state_pairs(r, &pairs);
+    spec_to_json(&r->config.spec, &model);
+    struct ckpt_meta m = {.iteration = r->at.iteration,
+                          .consumed_samples = r->at.consumed,
+                          .model = buf_str(&model),
+                          .eod = -1,
+                          .state = pairs.pair,
+                          .nstate = STATE_PAIRS};
+    T_OK(ckpt_writer_open(dir, r->at.iteration, &w, &e), &e);
+    T_OK(save_snapshot(r, w, &e), &e);
+    steps(r, 1);
+    T_OK(save_start(r, &e), &e);
+    steps(r, 1);
+    T_OK(save_end(r, w, &e), &e);
+    T_CHECK(save_is_written(r));
+    T_OK(ckpt_commit(w, &m, &e), &e);
+    ckpt_writer_close(w);
+    buf_finish(&model);
+}
+
 static void same_bytes(struct tensor x, struct tensor y)
 {
     T_MEM(x.data, y.data, tensor_bytes(x));
@@ -131,5 +159,29 @@ static void another_model_is_refused_by_name(void)
     rank_close(&a);
 }
 
-T_MAIN(T_CASE(gpt_resumes_bit_for_bit), T_CASE(llama_resumes_bit_for_bit),
-       T_CASE(weights_alone_start_at_nothing), T_CASE(another_model_is_refused_by_name))
+static void a_snapshot_is_what_was_there(void)
+{
+    struct err e;
+    struct ckpt *c;
+    struct rank_config config = tiny_config(tiny_gpt(), DTYPE_F32);
+    config.async_save = true;
+    T_OK(rank_open(&a, &config, &e), &e);
+    T_OK(rank_open(&b, &config, &e), &e);
+    T_EQ(a.slab[SLAB_SNAPSHOT].peak, (save_bytes(&a) + 255) / 256 * 256);
+    steps(&a, 3);
+    steps(&b, 3);
+    save_from_snapshot(&a, t_path("snapshot"));
+    T_EQ(a.at.iteration, 5);
+    T_OK(ckpt_open_newest(t_path("snapshot"), &c, NULL, &e), &e);
+    T_OK(state_load(&a, c, true, &e), &e);
+    ckpt_close(c);
+    T_MEM(&a.at, &b.at, sizeof(a.at));
+    same_bytes(a.weights, b.weights);
+    same_bytes(a.optim.state[0], b.optim.state[0]);
+    rank_close(&a);
+    rank_close(&b);
+}
+
+T_MAIN(T_CASE(a_snapshot_is_what_was_there), T_CASE(gpt_resumes_bit_for_bit),
+       T_CASE(llama_resumes_bit_for_bit), T_CASE(weights_alone_start_at_nothing),
+       T_CASE(another_model_is_refused_by_name))
