@@ -240,10 +240,6 @@ static int check_context(const struct rank_config *c, const struct dev_desc *des
     if (!desc->host)
         return err_set(e, ERR_USAGE, "context-parallel-size %d is not implemented for %s",
                        c->layout.mesh.cp, desc->name);
-    for (int i = 0; i < c->spec.layers; i++)
-        if (layout_context(&c->layout, i) != CONTEXT_ALL_GATHER)
-            return err_set(e, ERR_USAGE, "cp-comm-type %s: this weft has all_gather",
-                           context_comm_name(layout_context(&c->layout, i)));
     return 0;
 }
 

@@ -166,8 +166,13 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
         a->sin = slab_2d(s, m->ops->stat, length, rotary(m->spec) / 2);
     }
     a->loss = slab_1d(s, m->ops->stat, m->tokens);
-    if (m->context.cp > 1)
+    if (m->context.cp > 1) {
         a->row = slab_1d(s, DTYPE_I32, m->tokens);
+        if (!a->traded)
+            a->traded = mem_new((size_t)m->context.cp, sizeof(*a->traded));
+        for (int k = 0; k < m->context.cp; k++)
+            a->traded[k] = m->tokens;
+    }
 }
 
 void model_take_place(struct model *m, struct slab *s, struct acts *ret)
@@ -249,6 +254,7 @@ void model_finish(struct model *m)
     free(m->a.shared);
     free(m->a.cache_k);
     free(m->a.cache_v);
+    free(m->a.traded);
     m->a = (struct acts){0};
     weights_finish(&m->w);
     weights_finish(&m->g);

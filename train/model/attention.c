@@ -31,11 +31,19 @@ struct attention_args attention_args_of(const struct model *m, const struct mode
 void attention_run(struct model *m, const struct model_pass *p, int l)
 {
     if (m->context.cp > 1) {
-        context_attention(m, p, l);
+        context_attention(m, p, l, false);
         return;
     }
     struct attention_args a = attention_args_of(m, p, l);
     op_attention(m->ops, &a);
+}
+
+void attention_run_again(struct model *m, const struct model_pass *p, int l)
+{
+    if (m->context.cp > 1)
+        context_attention(m, p, l, true);
+    else
+        attention_run(m, p, l);
 }
 
 void attention_run_bwd(struct model *m, const struct model_pass *p, int l, struct tensor datt,

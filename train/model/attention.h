@@ -12,6 +12,8 @@
 
 /* acts.qkv -> acts.att, lse */
 void attention_run(struct model *m, const struct model_pass *p, int l);
+/* Once more, from what the layer has kept: att and lse alone are missing. */
+void attention_run_again(struct model *m, const struct model_pass *p, int l);
 /* datt [n, H D], dqkv [n, Q] */
 void attention_run_bwd(struct model *m, const struct model_pass *p, int l, struct tensor datt,
                        struct tensor dqkv);

@@ -199,7 +199,7 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
 
     comm_wait(m->comm, all);
     if (m->recompute.kind == RECOMPUTE_SELECTIVE && !FAULT("recompute_attention"))
-        attention_run(m, p, l);
+        attention_run_again(m, p, l);
     op_matmul(m->ops, &(struct matmul_args){.y = datt, .a = dsub, .b = w->out});
     op_matmul(m->ops, &(struct matmul_args){.y = g->out,
                                             .a = dsub,

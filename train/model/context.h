@@ -11,8 +11,9 @@
 
 #include "train/model/model.h"
 
-/* As attention_run and attention_run_bwd. */
-void context_attention(struct model *m, const struct model_pass *p, int l);
+/* As attention_run, attention_run_again and attention_run_bwd. With CONTEXT_A2A acts.qkv and lse
+ * are afterwards those of this rank's heads, of all tokens. */
+void context_attention(struct model *m, const struct model_pass *p, int l, bool again);
 void context_attention_bwd(struct model *m, const struct model_pass *p, int l, struct tensor datt,
                            struct tensor dqkv);
 

@@ -62,6 +62,7 @@ struct acts {
     struct tensor id, position, label, mask, q_start, k_start, k_len;
     struct tensor context; /* I32: ragged rows of calls of attention (context.h) */
     struct tensor row;     /* I32 [n] numbers of the rows; none without context parallelism */
+    int64_t *traded;       /* [cp] n each: rows of an all-to-all; likewise */
     struct tensor loss;    /* [n] */
     struct tensor *cache_k, *cache_v; /* per layer [capacity, KD]; decoding only */
 };

@@ -24,13 +24,11 @@ static void run_cell(struct cell c, const struct cell_single *single)
         t_fail(__FILE__, __LINE__, "%s: %s", name, why);
 }
 
-/* Not yet: keys exchanged by other ways than all_gather. Micro-batches must be shared out evenly.
- */
+/* Micro-batches must be shared out evenly. */
 static bool can_run(const struct cell *c, const struct layout *l)
 {
     int64_t micros = c->micros / l->mesh.dp;
-    return (l->mesh.cp == 1 || l->context == CONTEXT_ALL_GATHER) && c->micros % l->mesh.dp == 0 &&
-           (l->chunks == 1 || micros % l->mesh.pp == 0);
+    return c->micros % l->mesh.dp == 0 && (l->chunks == 1 || micros % l->mesh.pp == 0);
 }
 
 /* Whether the next of a case's cells is run: every cell with WEFT_FULL, otherwise one of `every`.
@@ -390,12 +388,56 @@ static bool is_context_of_more(const struct layout *l)
 
 static void context_parallel(void)
 {
-    sweep(is_context);
+    sweep_some(is_context, 5);
 }
 
 static void context_and_others(void)
 {
-    sweep_some(is_context_of_more, 5);
+    sweep_some(is_context_of_more, 31);
+}
+
+/* Layers that exchange keys in different ways, with and without recomputation. */
+static void context_of_each_layer(void)
+{
+    static const enum context_comm ways[] = {CONTEXT_A2A, CONTEXT_P2P, CONTEXT_ALL_GATHER,
+                                             CONTEXT_A2A};
+    static const struct {
+        int tp, cp, dp, pp;
+        bool sequence;
+        int zero;
+    } all[] = {{1, 2, 1, 1, false, 0},
+               {2, 2, 1, 1, true, 1},
+               {1, 2, 1, 2, false, 0},
+               {1, 2, 2, 1, false, 2},
+               {1, 2, 1, 4, false, 1}};
+    int before = cells;
+    for (int i = 0; i < 4; i++) {
+        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
+                         .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
+                         .optimizer = i & 2 ? OPTIM_SGD_PLAIN : OPTIM_ADAM,
+                         .documents = i & 1,
+                         .micros = 4,
+                         .steps = CELL_STEPS};
+        struct cell_single single;
+        char why[600];
+        c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
+        c.spec.kv_heads = c.spec.kv_heads < 4 ? 4 : c.spec.kv_heads;
+        c.layout = layout_plain(mesh_single());
+        if (cell_run_single(&c, &single, why, sizeof(why)))
+            t_fail(__FILE__, __LINE__, "%s", why);
+        for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+            c.layout = layout_plain(mesh_dense(all[k].tp, all[k].cp, all[k].dp, all[k].pp));
+            c.layout.sequence = all[k].sequence;
+            c.layout.zero = all[k].zero;
+            c.layout.context_of = ways;
+            if (k < 2)
+                run_recomputations(c, &single);
+            else
+                run_cell(c, &single);
+        }
+        cell_single_finish(&single);
+    }
+    printf("# %d cells\n", cells - before);
 }
 
 static void several_axes(void)
@@ -428,13 +470,32 @@ static struct layout resumed(int tp, int dp, int pp, bool sequence, int zero)
     return l;
 }
 
+static struct layout resumed_context(int tp, int cp, int dp, int pp, enum context_comm how)
+{
+    struct layout l = layout_plain(mesh_dense(tp, cp, dp, pp));
+    l.context = how;
+    l.zero = dp > 1;
+    return l;
+}
+
 static void any_layout_resumes_any_other(void)
 {
-    const struct layout all[] = {
-        resumed(1, 1, 1, false, 0), resumed(1, 4, 1, false, 1), resumed(4, 1, 1, true, 0),
-        resumed(1, 1, 4, false, 0), resumed(2, 2, 1, false, 1), resumed(8, 1, 1, false, 0),
-        resumed(2, 2, 2, true, 1),  resumed(1, 2, 1, false, 0), resumed(1, 2, 2, false, 1),
-        resumed(1, 4, 1, false, 3), resumed(2, 2, 1, true, 2),  resumed(2, 4, 1, false, 3)};
+    const struct layout all[] = {resumed(1, 1, 1, false, 0),
+                                 resumed(1, 4, 1, false, 1),
+                                 resumed(4, 1, 1, true, 0),
+                                 resumed(1, 1, 4, false, 0),
+                                 resumed(2, 2, 1, false, 1),
+                                 resumed(8, 1, 1, false, 0),
+                                 resumed(2, 2, 2, true, 1),
+                                 resumed(1, 2, 1, false, 0),
+                                 resumed(1, 2, 2, false, 1),
+                                 resumed(1, 4, 1, false, 3),
+                                 resumed(2, 2, 1, true, 2),
+                                 resumed(2, 4, 1, false, 3),
+                                 resumed_context(1, 2, 2, 1, CONTEXT_P2P),
+                                 resumed_context(2, 2, 1, 1, CONTEXT_ALL_GATHER),
+                                 resumed_context(1, 2, 1, 2, CONTEXT_A2A),
+                                 resumed_context(1, 4, 2, 1, CONTEXT_P2P)};
     int n = sizeof(all) / sizeof(all[0]), before = cells;
     for (int model = 0; model < 3; model++) {
         struct cell c = {.spec = model & 1 ? cell_llama() : cell_gpt(),
@@ -459,4 +520,5 @@ T_MAIN(T_CASE(data_parallel), T_CASE(tensor_parallel), T_CASE(sequence_parallel)
        T_CASE(several_axes), T_CASE(zero_1), T_CASE(zero_2), T_CASE(zero_3), T_CASE(instances),
        T_CASE(overlap), T_CASE(pipeline), T_CASE(pipeline_and_others), T_CASE(interleaved),
        T_CASE(uneven_stages), T_CASE(recomputation), T_CASE(context_parallel),
-       T_CASE(context_and_others), T_CASE(any_layout_resumes_any_other))
+       T_CASE(context_and_others), T_CASE(context_of_each_layer),
+       T_CASE(any_layout_resumes_any_other))
