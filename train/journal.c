@@ -84,6 +84,9 @@ static struct log_values values(const struct journal *j, const struct rank *r,
                                .lr = s->lr,
                                .has_loss = true,
                                .loss = s->loss,
+                               .has_experts = r->config.spec.experts > 0,
+                               .balance = s->balance,
+                               .z = s->z,
                                .loss_scale = 1,
                                .grad_norm = isnan(s->grad_norm) ? (double)NAN
                                                                 : s->grad_norm, /* never "-nan" */

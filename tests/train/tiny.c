@@ -50,6 +50,17 @@ struct spec tiny_llama(void)
                          .init_std = 0.3};
 }
 
+struct spec tiny_mixtral(void)
+{
+    struct spec s = tiny_llama();
+    s.experts = 5;
+    s.topk = 2;
+    s.expert_ffn = 10;
+    s.balance_coeff = 0.5;
+    s.z_coeff = 0.3;
+    return s;
+}
+
 struct rank_config tiny_config(struct spec spec, enum dtype real)
 {
     static const struct rank_backends backends = {
@@ -88,6 +99,7 @@ void tiny_batch(struct batch *b, uint64_t seed)
 
 double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
 {
+    const struct spec *s = &r->config.spec;
     double n = 0;
     for (uint32_t i = 0; i < b->rows * b->seq_length; i++)
         n += (double)b->loss_mask[i];
@@ -101,7 +113,10 @@ double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
         model_forward(&r->model, &p);
         p.train = false; /* the loss alone: no gradients behind the head */
         model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), 0);
+        for (int l = 0; s->experts && l < s->layers; l++)
+            experts_losses(&r->model, &p, l);
     }
     rank_fetch(r, r->host_totals, r->totals);
-    return r->host_totals[0] / n;
+    return r->host_totals[0] / n + s->balance_coeff * r->host_totals[2] +
+           s->z_coeff * r->host_totals[3];
 }

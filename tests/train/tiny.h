@@ -16,13 +16,17 @@ struct spec tiny_gpt(void);
 /* Llama: RMSNorm, rotary, SwiGLU, grouped queries, untied. */
 struct spec tiny_llama(void);
 
+/* Mixtral: Llama with 5 experts, 2 for each token, balancing and z losses. */
+struct spec tiny_mixtral(void);
+
 struct rank_config tiny_config(struct spec spec, enum dtype real);
 
 /* A batch of random ids; every seventh label is masked out. Owned by the caller: batch_finish. */
 void tiny_batch(struct batch *b, uint64_t seed);
 
-/* Loss and gradients of one micro-batch with dropout on (if the spec has any), without
- * an update. */
+/* Loss, with those of a mixture's routers, and gradients of one micro-batch with dropout on (if the
+ * spec has any), without an update. */
+
 double tiny_loss(struct rank *r, const struct batch *b, bool gradients);
 
 #endif

@@ -43,8 +43,9 @@ static void rank_take(struct rank *r)
     model_take_acts(&r->model, &s[SLAB_ACTIVATIONS], c->use, c->micro_batch, c->seq_length);
     if (train)
         pipeline_take(r, &s[SLAB_ACTIVATIONS]);
-    r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, 2);
-    r->host_totals = slab_bytes(&s[SLAB_STAGING], 2 * sizeof(double));
+    r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, 4);
+    r->model.route_sums = tensor_rows(r->totals, 2, 2);
+    r->host_totals = slab_bytes(&s[SLAB_STAGING], 4 * sizeof(double));
     r->host_norm = slab_bytes(&s[SLAB_STAGING], sizeof(double));
     r->host_skip = slab_bytes(&s[SLAB_STAGING], sizeof(int32_t));
     if (c->use != MODEL_DECODE)
@@ -190,7 +191,9 @@ static void rank_shape(struct rank *r)
                               .kv_heads = c->spec.kv_heads < tp ? 1 : c->spec.kv_heads / tp,
                               .ffn = c->spec.ffn / tp,
                               .sequence = c->layout.sequence,
-                              .recompute = c->recompute};
+                              .recompute = c->recompute,
+                              .route_scale = 1.0 / (double)(c->micros * c->layout.mesh.dp),
+                              .host = &r->host};
     count_layers(c, at.pp, &r->model);
     bool sharing = c->layout.zero && c->use == MODEL_TRAIN;
     int64_t size = c->bucket_size ? c->bucket_size
@@ -329,6 +332,7 @@ void rank_close(struct rank *r)
     model_finish(&r->model);
     units_finish(r);
     zero_split_finish(&r->zero);
+    arena_finish(&r->host);
     params_finish(&r->params);
     for (int i = 0; i < SLAB_COUNT; i++)
         slab_release(&r->slab[i], &r->dev);

@@ -153,8 +153,10 @@ struct rank {
     struct zero_split zero;
     struct units units;
     struct tensor weights, grads; /* flat: of all parameters, or of what is kept */
-    struct tensor totals;         /* F64 [2]: sum of losses, counted labels */
-    double *host_totals;          /* [2], in staging */
+    struct tensor totals;         /* F64 [4]: sum of losses, counted labels; sums of the
+                                     balancing and z losses of a mixture of experts */
+    struct arena host;            /* of the model */
+    double *host_totals;          /* [4], in staging */
     double *host_norm;            /* likewise, what a step brings back beside the totals */
     int32_t *host_skip;
     struct stage_slot stage[STAGE_SLOTS];

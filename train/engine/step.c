@@ -18,6 +18,9 @@
  * Megatron-LM core_v0.12.3, and the micro-batch stays in the divisor. n is counted on the host,
  * from the mask in the batch, so no step waits for the device to learn it (rank_loss_scale).
  *
+ * A mixture of experts adds the balancing and z losses of its layers to each micro-batch's mean
+ * (model/experts.c), whatever its labels.
+ *
  * The loss that is logged is another number, as in Megatron-LM: the sum of all losses of the step
  * by the sum of its counted labels.
  */
@@ -78,6 +81,8 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
         return code;
     int64_t samples = rank_samples(r);
     ret->loss = mean_loss(r);
+    ret->balance = r->host_totals[2] * r->model.route_scale / (double)r->config.spec.layers;
+    ret->z = r->host_totals[3] * r->model.route_scale / (double)r->config.spec.layers;
     ret->grad_norm = *r->host_norm;
     ret->skipped = skip != 0;
     r->at.iteration++;

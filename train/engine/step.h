@@ -9,9 +9,11 @@
 struct step_result {
     double loss; /* mean over the step's counted labels, of all data-parallel ranks */
     double grad_norm;
-    double lr;     /* of the next step, as the log line shows it */
-    bool skipped;  /* the norm was not finite: weights are as they were */
-    double waited; /* seconds, for data */
+    double balance, z; /* of a mixture of experts: means of the losses over layers and
+                          micro-batches, without their coefficients */
+    double lr;         /* of the next step, as the log line shows it */
+    bool skipped;      /* the norm was not finite: weights are as they were */
+    double waited;     /* seconds, for data */
 };
 
 /*

@@ -371,6 +371,14 @@ static void new_rotary(const struct hf_model *m, struct buf *b)
         put_bool(b, "attention_bias", s->bias);
         put_bool(b, "mlp_bias", s->bias);
     }
+    if (m->family == HF_MIXTRAL) {
+        put_int(b, "num_local_experts", s->experts);
+        put_int(b, "num_experts_per_tok", s->topk);
+        put_real(b, "router_aux_loss_coef", s->balance_coeff);
+        put_bool(b, "output_router_logits", s->balance_coeff > 0);
+        put_key(b, "sliding_window");
+        buf_adds(b, "null");
+    }
     if (s->rope_percent != 1)
         put_real(b, "partial_rotary_factor", s->rope_percent);
     put_real(b, "rope_theta", s->rope_base);

@@ -157,6 +157,12 @@ static int check_experts(const struct layout_model *m, const struct layout *l, s
                        "%lld MLP channels of an expert cannot be shared out to "
                        "expert-tensor-parallel-size %d",
                        (long long)m->expert_ffn, s->etp);
+    if (s->etp < s->tp && !l->sequence)
+        return err_set(
+            e, ERR_USAGE,
+            "expert-tensor-parallel-size %d with tensor-model-parallel-size %d: expected "
+            "sequence-parallel",
+            s->etp, s->tp);
     if (s->ep > 1 && s->tp > 1 && !l->sequence)
         return err_set(e, ERR_USAGE,
                        "expert-model-parallel-size %d with tensor-model-parallel-size %d: expected "

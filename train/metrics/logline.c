@@ -15,6 +15,8 @@ static void losses(struct buf *out, const struct log_values *v)
 {
     if (v->has_loss)
         buf_addf(out, " lm loss: %.6E |", v->loss);
+    if (v->has_experts)
+        buf_addf(out, " load_balancing_loss: %.6E | z_loss: %.6E |", v->balance, v->z);
     buf_addf(out, " loss scale: %.1f |", v->loss_scale);
     buf_addf(out, " grad norm: %.3f |", v->grad_norm);
 }
@@ -87,6 +89,10 @@ void logline_json(struct buf *out, const struct log_values *v)
              (long long)v->iteration, (long long)v->consumed_samples,
              (long long)v->consumed_tokens);
     logline_number(out, "lm_loss", v->has_loss ? v->loss : NAN);
+    if (v->has_experts) {
+        logline_number(out, "load_balancing_loss", v->balance);
+        logline_number(out, "z_loss", v->z);
+    }
     logline_number(out, "learning_rate", v->lr);
     logline_number(out, "grad_norm", v->grad_norm);
     logline_number(out, "loss_scale", v->loss_scale);

@@ -24,6 +24,8 @@ struct log_values {
     double tflops;        /* per GPU (here: per rank) */
     bool show_throughput; /* --log-throughput */
     double lr, loss, loss_scale, grad_norm;
+    bool has_experts; /* a mixture of experts: the means of its losses, without coefficients */
+    double balance, z;
     bool has_loss;        /* core leaves the field out when nothing was counted */
     int64_t skipped, nan; /* iterations since the last line */
     int ranks;

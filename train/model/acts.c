@@ -35,6 +35,10 @@ static void take_layer(const struct model *m, struct slab *s, struct layer_acts 
     a->y2 = slab_2d(s, d, rows, C);
     a->mean2 = means ? slab_1d(s, m->ops->stat, rows) : (struct tensor){0};
     a->rstd2 = slab_1d(s, m->ops->stat, rows);
+    if (m->spec->experts) {
+        experts_take(m, s, &a->experts);
+        return;
+    }
     a->pre = slab_2d(s, d, n, glu ? 2 * m->ffn : m->ffn);
     a->h = slab_2d(s, d, n, m->ffn);
 }
@@ -87,11 +91,11 @@ static void take_layers(const struct model *m, struct slab *s, struct acts *a)
             take_layer_or_input(m, s, &a->layer[l], l);
         return;
     }
-    struct layer_acts two[2];
-    take_layer(m, s, &two[0], false);
-    take_layer(m, s, &two[1], false);
     for (int64_t l = 0; l < layers; l++)
-        a->layer[l] = two[l % 2];
+        if (l < 2)
+            take_layer(m, s, &a->layer[l], false);
+        else
+            a->layer[l] = a->layer[l % 2];
 }
 
 static void take_cache(struct model *m, struct slab *s)

@@ -137,7 +137,10 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
                                         .w = w->norm2,
                                         .b = w->norm2_b,
                                         .drop = model_dropout(m, p, DROP_OUT, l)});
-    mlp_forward(m, p, l);
+    if (m->spec->experts)
+        experts_forward(m, p, l);
+    else
+        mlp_forward(m, p, l);
     m->ops->layer = -1;
 }
 
@@ -234,7 +237,10 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
     if (!first) /* the bias of the output below */
         unit_add(m, unit_of_layer(m, l - 1));
     m->ops->layer = l;
-    mlp_backward(m, p, l);
+    if (m->spec->experts)
+        experts_backward(m, p, l);
+    else
+        mlp_backward(m, p, l);
     op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
                                                 .dr = dr,
                                                 .dy = dy,

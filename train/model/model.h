@@ -18,15 +18,18 @@
  * four products and an attention.
  */
 
+#include "base/core/arena.h"
 #include "train/comm/comm.h"
 #include "train/layout/context.h"
 #include "train/layout/layout.h"
+#include "train/model/experts.h"
 #include "train/ops/ops.h"
 #include "train/spec/param.h"
 
 struct layer_weights {
     struct tensor norm1, norm1_b, qkv, qkv_b, out, out_b;
     struct tensor norm2, norm2_b, up, up_b, down, down_b;
+    struct tensor router, expert_up, expert_down; /* [E,C] [e,2F,C] [e,C,F]: the e of this rank */
 };
 
 /* Views of a stage's parameters, or of their gradients, in one flat slab. */
@@ -48,6 +51,7 @@ struct layer_acts {
     struct tensor r2, y2, mean2, rstd2; /* before the MLP */
     struct tensor pre, h;               /* [n,F] or [n,2F] before the activation; [n,F] behind it */
     struct tensor kept; /* of a group's first layer that is recomputed: this rank's part of r1 */
+    struct expert_acts experts; /* in the place of these */
 };
 
 struct acts {
@@ -118,6 +122,11 @@ struct model {
     struct model_units units;     /* functions may be NULL */
     struct context context;       /* context parallelism; cp 1: none */
     const struct layout *layout;
+    /* of a mixture of experts: F64 [2], sums of the balancing and z losses of all layers and
+     * micro-batches, without their coefficients; d objective / d (a micro-batch's) */
+    struct tensor route_sums;
+    double route_scale;
+    struct arena *host; /* of its counts, which are made once and stay until the rank is closed */
 };
 
 static inline int unit_of_layer(const struct model *m, int l)

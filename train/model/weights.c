@@ -22,6 +22,23 @@ static struct tensor view(const struct flat *f, enum param_kind kind, int layer)
     return tensor_nd(t.data, t.dtype, row->rank, row->size);
 }
 
+/* Matrices of a layer's experts, which lie at equal distances. */
+static struct tensor view_experts(const struct flat *f, enum param_kind kind, int layer)
+{
+    const struct params *p = f->params;
+    const struct param *row = params_find(p, kind, layer), *end = row;
+    if (!row)
+        return (struct tensor){0};
+    while (end < p->at + p->n && end->kind == kind && end->layer == layer)
+        end++;
+    int64_t n = end - row, each = n > 1 ? row[1].offset - row->offset : row->count;
+    struct tensor first = view(f, kind, layer);
+    struct tensor t =
+        tensor_nd(first.data, first.dtype, 3, (const int64_t[]){n, row->size[0], row->size[1]});
+    t.stride = each;
+    return t;
+}
+
 void weights_bind(struct weights *w, const struct params *p, struct stage stage, struct tensor flat,
                   const int64_t *place)
 {
@@ -47,6 +64,9 @@ void weights_bind(struct weights *w, const struct params *p, struct stage stage,
             .up_b = view(&f, PARAM_UP_B, l),
             .down = view(&f, PARAM_DOWN, l),
             .down_b = view(&f, PARAM_DOWN_B, l),
+            .router = view(&f, PARAM_ROUTER, l),
+            .expert_up = view_experts(&f, PARAM_EXPERT_UP, l),
+            .expert_down = view_experts(&f, PARAM_EXPERT_DOWN, l),
         };
 }
 

@@ -322,6 +322,7 @@ struct ops {
     enum dtype stat;   /* means, 1 / deviations, log-sum-exps, tables of angles, losses */
     enum dtype grad;   /* gradients of weights */
     enum dtype master; /* the optimizer's weights and moments */
+    bool dry;          /* calls are counted and not done (train/plan) */
     int layer;         /* that the model computes, for a fault's sentence; -1: none */
     /* what op_NAME calls when the arguments are checked: ops_run, or a wrapper round it */
     void (*call)(struct ops *o, enum op op, const void *args);

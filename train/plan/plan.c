@@ -95,6 +95,7 @@ void plan_wrap(struct plan *p, struct dev *d, struct ops *o, struct comm *c, boo
     d->fn = &p->dev_wrap;
     c->fn = &p->comm_wrap;
     o->call = plan_call;
+    o->dry = !execute;
     o->wrapper = p;
 }
 
@@ -103,6 +104,7 @@ void plan_unwrap(struct plan *p, struct dev *d, struct ops *o, struct comm *c)
     d->fn = p->dev;
     c->fn = p->comm;
     o->call = p->call;
+    o->dry = false;
     o->wrapper = NULL;
 }
 

@@ -48,6 +48,7 @@ struct hf_model {
     bool qk_norm;
     int64_t experts; /* 0: dense */
     int64_t expert_ffn, shared_ffn;
+    bool runs_experts;                /* train has all of what the family's experts are */
     uint8_t dense[HF_LAYERS_MAX / 8]; /* bit set: layers without experts, where there are any */
 };
 
@@ -77,7 +78,7 @@ const char *hf_family_architecture(enum hf_family f);
 /*
  * The family that a model of weft is exported as, for one that never had a config.json: GPT-2 for
  * LayerNorm and learned positions, Llama or Qwen 2 for RMSNorm, rotary positions and SwiGLU,
- * GPT-NeoX for LayerNorm and rotary positions. ERR_USAGE when none has it.
+ * GPT-NeoX for LayerNorm and rotary positions, Mixtral for experts. ERR_USAGE when none has it.
  */
 int hf_model_of_spec(const struct spec *s, const char *name, struct hf_model *ret, struct err *e);
 

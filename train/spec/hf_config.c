@@ -271,6 +271,9 @@ static void read_mixtral(struct hf_reader *h, struct hf_model *m)
     m->qkv_bias = m->out_bias = false;
     m->experts = hf_int(h, "num_local_experts", 8);
     m->expert_ffn = m->spec.ffn;
+    m->spec.topk = hf_int(h, "num_experts_per_tok", 2);
+    m->spec.balance_coeff = hf_real(h, "router_aux_loss_coef", 0.001);
+    m->runs_experts = true;
     read_window(h, 0, hf_get(h, "sliding_window") != NULL, &m->spec);
 }
 
@@ -396,8 +399,12 @@ static void settle(struct hf_model *m)
         s->features |= SPEC_PART_BIAS;
     if (m->qk_norm)
         s->features |= SPEC_QK_NORM;
-    if (m->experts)
+    if (m->experts && !m->runs_experts)
         s->features |= SPEC_EXPERTS;
+    if (m->experts && m->runs_experts) {
+        s->experts = m->experts;
+        s->expert_ffn = m->expert_ffn;
+    }
     spec_settle(s);
 }
 
@@ -468,13 +475,20 @@ int hf_model_of_spec(const struct spec *s, const char *name, struct hf_model *re
 {
     bool rope = s->position == SPEC_ROPE, layernorm = s->norm == SPEC_LAYERNORM;
     bool gated = s->act == SPEC_SWIGLU;
-    struct hf_model m = {.spec = *s};
+    struct hf_model m = {.spec = *s, .experts = s->experts, .expert_ffn = s->expert_ffn};
     m.qkv_bias = s->bias || s->qkv_bias;
     m.out_bias = m.mlp_bias = s->bias;
     if (s->features)
         return err_set(e, ERR_USAGE, "%s: it has no config.json, which its family needs", name);
-    if (layernorm && !rope && !gated && s->bias && s->kv_heads == s->heads &&
+    if (s->experts && !layernorm && rope && !s->qkv_bias && s->rope_percent == 1 &&
+        !s->route_before && s->rope_scaling == SPEC_ROPE_PLAIN &&
         s->hidden == s->heads * s->head_dim)
+        m.family = HF_MIXTRAL;
+    else if (s->experts)
+        return err_set(e, ERR_USAGE,
+                       "%s: no family of transformers has these experts with such a model", name);
+    else if (layernorm && !rope && !gated && s->bias && s->kv_heads == s->heads &&
+             s->hidden == s->heads * s->head_dim)
         m.family = HF_GPT2;
     else if (layernorm && rope && !gated && s->bias && s->kv_heads == s->heads &&
              s->rope_scaling == SPEC_ROPE_PLAIN && s->hidden == s->heads * s->head_dim)

@@ -97,10 +97,10 @@ static const struct hf_key keys[] = {
     {"shared_expert_intermediate_size", BIT(HF_QWEN2_MOE), SHAPE, NULL, NULL},
     {"decoder_sparse_step", QWEN_MOE, SHAPE, NULL, NULL},
     {"mlp_only_layers", QWEN_MOE, SHAPE, NULL, NULL},
-    {"num_experts_per_tok", MOE, NOTHING, NULL, NULL}, /* kept in the file; no shape has it */
+    {"num_experts_per_tok", MOE, SHAPE, NULL, NULL},
     {"norm_topk_prob", QWEN_MOE, NOTHING, NULL, NULL},
     {"output_router_logits", MOE, NOTHING, NULL, NULL},
-    {"router_aux_loss_coef", MOE, NOTHING, NULL, NULL},
+    {"router_aux_loss_coef", MOE, SHAPE, NULL, NULL},
     {"router_jitter_noise", MOE, NOTHING, NULL, NULL},
 
     {"original_max_position_embeddings", PHI3, NOTHING, NULL, NULL}, /* of longrope */

@@ -88,7 +88,7 @@ struct shape_value {
     double flag, file;
 };
 
-enum { SHAPE_VALUES = 21 };
+enum { SHAPE_VALUES = 25 };
 
 static const char *name_at(size_t offset)
 {
@@ -127,6 +127,12 @@ static void shape_values(const struct spec_flags *f, const struct spec *s,
         {NAME(no_bias), f->no_bias, !s->bias},
         {NAME(qkv_bias), f->qkv_bias, s->bias || s->qkv_bias},
         {NAME(untie), f->untie, !s->tied},
+        {NAME(experts), (double)f->experts, (double)s->experts},
+        /* these have no meaning without experts */
+        {NAME(topk), (double)f->topk, (double)(s->experts ? s->topk : f->topk)},
+        {NAME(expert_ffn), (double)f->expert_ffn,
+         (double)(s->experts ? s->expert_ffn : f->expert_ffn)},
+        {NAME(route_before), f->route_before, s->experts ? s->route_before : f->route_before},
     };
     memcpy(ret, all, sizeof(all));
 }
@@ -157,6 +163,10 @@ static int beside_model(const struct spec_flags *f, const char *name, int64_t vo
                        (long long)vocab, name, (long long)s->vocab);
     if (is_given(f, NAME(init_std)))
         s->init_std = f->init_std;
+    if (is_given(f, NAME(balance_coeff)))
+        s->balance_coeff = f->balance_coeff;
+    if (is_given(f, NAME(z_coeff)))
+        s->z_coeff = f->z_coeff;
     if (is_given(f, NAME(attention_dropout)))
         s->attention_dropout = f->attention_dropout;
     if (is_given(f, NAME(hidden_dropout)))
@@ -186,6 +196,12 @@ static int fill_one(struct opts *o, const char *name, double v, const char *wher
     return code;
 }
 
+/* Whether the option concerns experts: of a dense model it has no value to show. */
+static bool of_experts(const char *name)
+{
+    return !strcmp(name, NAME(experts)) || !strncmp(name, "moe-", 4);
+}
+
 int spec_flags_fill(const struct spec_flags *f, struct opts *o, struct err *e)
 {
     struct shape_value v[SHAPE_VALUES];
@@ -196,9 +212,14 @@ int spec_flags_fill(const struct spec_flags *f, struct opts *o, struct err *e)
     const char *where = arena_printf(&o->arena, "file %s", f->hf_config);
     shape_values(f, &s, v);
     for (int i = 0; i < SHAPE_VALUES && !code; i++)
-        code = fill_one(o, v[i].name, v[i].file, where, e);
+        if (s.experts || !of_experts(v[i].name))
+            code = fill_one(o, v[i].name, v[i].file, where, e);
     if (!code)
         code = fill_one(o, NAME(init_std), s.init_std, where, e);
+    if (!code && s.experts)
+        code = fill_one(o, NAME(balance_coeff), s.balance_coeff, where, e);
+    if (!code && s.experts)
+        code = fill_one(o, NAME(z_coeff), s.z_coeff, where, e);
     if (!code)
         code = fill_one(o, NAME(attention_dropout), s.attention_dropout, where, e);
     if (!code)
@@ -285,6 +306,14 @@ static struct spec from_options(const struct spec_flags *f, int64_t vocab)
         .init_std = f->init_std,
         .hidden_dropout = f->hidden_dropout,
         .attention_dropout = f->attention_dropout,
+        .experts = f->experts,
+        .topk = f->topk,
+        .expert_ffn = f->expert_ffn ? f->expert_ffn
+                      : f->ffn      ? f->ffn
+                                    : ffn,
+        .route_before = f->route_before,
+        .balance_coeff = f->balance_coeff,
+        .z_coeff = f->z_coeff,
     };
     spec_settle(&s);
     return s;

@@ -45,9 +45,12 @@ struct spec_flags {
     bool untie;      /* --untie-embeddings-and-output-weights */
     double init_std; /* --init-method-std */
     double attention_dropout, hidden_dropout;
-    const char *hf_config;        /* --hf-config: a file, or the folder that has it */
-    struct opt_list ignored_keys; /* --ignore-config-key */
-    uint64_t given;               /* private: which of them somebody named (spec_flags_note) */
+    int64_t experts, topk, expert_ffn; /* --num-experts, --moe-router-topk, --moe-ffn-hidden-size */
+    bool route_before;                 /* --moe-router-pre-softmax */
+    double balance_coeff, z_coeff;     /* --moe-aux-loss-coeff, --moe-z-loss-coeff */
+    const char *hf_config;             /* --hf-config: a file, or the folder that has it */
+    struct opt_list ignored_keys;      /* --ignore-config-key */
+    uint64_t given;                    /* private: which of them somebody named (spec_flags_note) */
 };
 
 /* Bounds only keep out what is no number of its kind; spec_check judges the model as a whole. */
@@ -143,11 +146,40 @@ struct spec_flags {
                 .brief = "embedding rows are padded to a multiple",                                \
                 .help = "embedding rows are padded to a multiple of this times the "               \
                         "tensor-parallel size"),                                                   \
+        OPT_ROW(.name = "num-experts", .type = OPT_INT, .offset = offsetof(S, m.experts),          \
+                .min = 1, .max = 65536, .meta = "N", .group = "experts", .verbs = v,               \
+                .brief = "experts in place of each layer's MLP",                                   \
+                .help = "experts in place of each layer's MLP; each token goes to those that a "   \
+                        "router chooses, and none is dropped"),                                    \
+        OPT_ROW(.name = "moe-router-topk", .type = OPT_INT, .offset = offsetof(S, m.topk),         \
+                .def = "2", .min = 1, .max = 65536, .meta = "N", .group = "experts", .verbs = v,   \
+                .needs = "num-experts, hf-config", .help = "experts of each token"),               \
+        OPT_ROW(.name = "moe-ffn-hidden-size", .type = OPT_INT,                                    \
+                .offset = offsetof(S, m.expert_ffn), .unset = "--ffn-hidden-size", .min = 1,       \
+                .max = 1e7, .meta = "N", .group = "experts", .verbs = v,                           \
+                .needs = "num-experts, hf-config", .help = "width of an expert"),                  \
+        OPT_ROW(.name = "moe-router-pre-softmax", .type = OPT_SWITCH,                              \
+                .offset = offsetof(S, m.route_before), .group = "experts", .verbs = v,             \
+                .needs = "num-experts, hf-config",                                                 \
+                .brief = "softmax over all experts, then top-k",                                   \
+                .help = "weights of a token's experts from the softmax over all experts; without " \
+                        "it over the chosen ones, so that they sum to 1"),                         \
+        OPT_ROW(.name = "moe-aux-loss-coeff", .type = OPT_REAL,                                    \
+                .offset = offsetof(S, m.balance_coeff), .def = "0", .max = 1e6, .meta = "X",       \
+                .group = "experts", .verbs = v, .needs = "num-experts, hf-config",                 \
+                .brief = "coefficient of the balancing loss",                                      \
+                .help = "coefficient of the balancing loss of each layer and micro-batch; 1e-2 "   \
+                        "is usual"),                                                               \
+        OPT_ROW(.name = "moe-z-loss-coeff", .type = OPT_REAL, .offset = offsetof(S, m.z_coeff),    \
+                .def = "0", .max = 1e6, .meta = "X", .group = "experts", .verbs = v,               \
+                .needs = "num-experts, hf-config", .brief = "coefficient of the router's z loss",  \
+                .help = "coefficient of the z loss, the mean square of the log of the sum of "     \
+                        "exponentials of the router's logits; 1e-3 is usual"),                     \
         OPT_ROW(.name = "hf-config", .type = OPT_TEXT, .offset = offsetof(S, m.hf_config),         \
                 .meta = "PATH", .group = "model", .verbs = v,                                      \
                 .brief = "take the model from a config.json",                                      \
                 .help = "take the model from a Hugging Face config.json, or from the folder that " \
-                        "has it (gpt2, llama, mistral, qwen2)"),                                   \
+                        "has it (gpt2, llama, mistral, mixtral, qwen2)"),                          \
         OPT_ROW(.name = "ignore-config-key", .type = OPT_LIST,                                     \
                 .offset = offsetof(S, m.ignored_keys), .meta = "KEY", .group = "model",            \
                 .verbs = v, .brief = "pass over this key of a config.json",                        \

@@ -13,7 +13,18 @@
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-enum dim { DIM_ONE, DIM_HIDDEN, DIM_VOCAB, DIM_POSITIONS, DIM_QUERIES, DIM_KEYS, DIM_FFN, DIMS };
+enum dim {
+    DIM_ONE,
+    DIM_HIDDEN,
+    DIM_VOCAB,
+    DIM_POSITIONS,
+    DIM_QUERIES,
+    DIM_KEYS,
+    DIM_FFN,
+    DIM_EXPERTS,
+    DIM_EXPERT_FFN,
+    DIMS
+};
 
 enum { SOURCES = PARAM_SOURCES, ALIGN = 64 /* elements */ };
 
@@ -26,16 +37,26 @@ enum when {
     QKV_BIAS,
     PLAIN,
     PLAIN_BIAS,
+    DENSE,
+    DENSE_BIAS,
+    MIXTURE,
     GATED,
     GATED_BIAS,
     UNTIED
+};
+
+/* What of a gradient a tensor-parallel rank has, where none has a part of the parameter. */
+enum tokens {
+    WHOLE,
+    TOKENS, /* added to or multiplied with the residual stream, token by token */
+    PARTIAL /* a part of a sum, as what flows back through a product that is cut is */
 };
 
 struct row {
     enum param_kind kind;
     enum when when;
     bool layered;
-    bool tokens; /* added to or multiplied with the residual stream, token by token */
+    enum tokens tokens;
     enum param_split split;
     enum param_init init;
     enum dim cols; /* DIM_ONE: rank 1 */
@@ -46,7 +67,7 @@ struct row {
 };
 
 enum { ONCE = false, LAYER = true };
-enum { WHOLE = false, TOKENS = true };
+#define EXPERT "mlp.experts.%d."
 
 /* clang-format off */
 static const struct row rows[] = {
@@ -79,10 +100,17 @@ static const struct row rows[] = {
         {{"mlp.up.bias", DIM_FFN}}},
     {PARAM_UP_B,     GATED_BIAS, LAYER, WHOLE,  SPLIT_ROWS, INIT_ZERO,       DIM_ONE,
         {{"mlp.gate.bias", DIM_FFN}, {"mlp.up.bias", DIM_FFN}}},
-    {PARAM_DOWN,     ALWAYS,     LAYER, WHOLE,  SPLIT_COLS, INIT_NORMAL_OUT, DIM_FFN,
+    {PARAM_DOWN,     DENSE,      LAYER, WHOLE,  SPLIT_COLS, INIT_NORMAL_OUT, DIM_FFN,
         {{"mlp.down.weight", DIM_HIDDEN}}},
-    {PARAM_DOWN_B,   BIAS,       LAYER, TOKENS, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
+    {PARAM_DOWN_B,   DENSE_BIAS, LAYER, TOKENS, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
         {{"mlp.down.bias", DIM_HIDDEN}}},
+
+    {PARAM_ROUTER,      MIXTURE, LAYER, PARTIAL, SPLIT_NONE, INIT_NORMAL,    DIM_HIDDEN,
+        {{"mlp.router.weight", DIM_EXPERTS}}},
+    {PARAM_EXPERT_UP,   MIXTURE, LAYER, WHOLE, SPLIT_ROWS, INIT_NORMAL,      DIM_HIDDEN,
+        {{EXPERT "gate.weight", DIM_EXPERT_FFN}, {EXPERT "up.weight", DIM_EXPERT_FFN}}},
+    {PARAM_EXPERT_DOWN, MIXTURE, LAYER, WHOLE, SPLIT_COLS, INIT_NORMAL_OUT,  DIM_EXPERT_FFN,
+        {{EXPERT "down.weight", DIM_HIDDEN}}},
 
     {PARAM_NORM,     ALWAYS,     ONCE,  TOKENS, SPLIT_NONE, INIT_ONE,        DIM_ONE,
         {{"norm.weight", DIM_HIDDEN}}},
@@ -97,7 +125,7 @@ enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 static bool has(const struct spec *s, enum when w)
 {
-    bool gated = s->act == SPEC_SWIGLU;
+    bool gated = s->act == SPEC_SWIGLU, dense = !s->experts;
     switch (w) {
     case ALWAYS:
         return true;
@@ -109,14 +137,20 @@ static bool has(const struct spec *s, enum when w)
         return s->bias;
     case QKV_BIAS:
         return s->bias || s->qkv_bias;
+    case DENSE:
+        return dense;
+    case DENSE_BIAS:
+        return dense && s->bias;
+    case MIXTURE:
+        return !dense;
     case PLAIN:
-        return !gated;
+        return dense && !gated;
     case PLAIN_BIAS:
-        return !gated && s->bias;
+        return dense && !gated && s->bias;
     case GATED:
-        return gated;
+        return dense && gated;
     case GATED_BIAS:
-        return gated && s->bias;
+        return dense && gated && s->bias;
     case UNTIED:
         return !s->tied;
     }
@@ -133,8 +167,15 @@ static int64_t dim_size(const struct spec *s, enum dim d)
         [DIM_QUERIES] = s->heads * s->head_dim,
         [DIM_KEYS] = s->kv_heads * s->head_dim,
         [DIM_FFN] = s->ffn,
+        [DIM_EXPERTS] = s->experts,
+        [DIM_EXPERT_FFN] = s->expert_ffn,
     };
     return size[d];
+}
+
+static bool of_experts(const struct row *r)
+{
+    return r->kind == PARAM_EXPERT_UP || r->kind == PARAM_EXPERT_DOWN;
 }
 
 int64_t spec_parameters(const struct spec *s)
@@ -146,7 +187,7 @@ int64_t spec_parameters(const struct spec *s)
             continue;
         for (int k = 0; k < SOURCES && r->source[k].name; k++)
             sum += dim_size(s, r->source[k].rows) * dim_size(s, r->cols) *
-                   (r->layered ? s->layers : 1);
+                   (r->layered ? s->layers : 1) * (of_experts(r) ? s->experts : 1);
     }
     return sum;
 }
@@ -186,8 +227,22 @@ static struct share param_cut(const struct spec *s, enum dim d, int tp, int at)
 struct spot {
     const struct layout *layout;
     struct coord at;
+    int expert;  /* -1: of none */
     bool copied; /* the tied end's second copy of the embedding */
 };
+
+static void name_source(struct param_source *s, const struct param *p, const char *pattern)
+{
+    int n = 0, size = (int)sizeof(s->name);
+    if (p->layer >= 0)
+        n = snprintf(s->name, sizeof(s->name), "layers.%d.", p->layer);
+    if (p->expert >= 0) {
+        n += snprintf(s->name + n, sizeof(s->name) - (size_t)n, "mlp.experts.%d.", p->expert);
+        pattern += sizeof(EXPERT) - 1;
+    }
+    n += snprintf(s->name + n, sizeof(s->name) - (size_t)n, "%s", pattern);
+    BUG_ON(n >= size, "name of %d bytes", n);
+}
 
 static void add_source(struct param *p, const struct row *r, int k, const struct spec *s,
                        const struct spot *o)
@@ -196,15 +251,17 @@ static void add_source(struct param *p, const struct row *r, int k, const struct
     struct share c[2] = {{.count = dim_size(s, rows_dim), .shared = 1},
                          {.count = dim_size(s, r->cols), .shared = 1}};
     const int64_t whole[2] = {c[0].count, c[1].count};
+    int ways = o->expert < 0 ? o->layout->mesh.tp : o->layout->mesh.etp;
+    int at = o->expert < 0 ? o->at.tp : o->at.etp;
     for (int d = 0; d < 2; d++) {
         c[d].room = c[d].count;
         c[d].first = o->at.tp == 0; /* not cut: every TP rank holds it */
     }
     if (r->split == SPLIT_ROWS) {
-        c[0] = param_cut(s, rows_dim, o->layout->mesh.tp, o->at.tp);
+        c[0] = param_cut(s, rows_dim, ways, at);
         c[1].first = true;
     } else if (r->split == SPLIT_COLS) {
-        c[1] = param_cut(s, r->cols, o->layout->mesh.tp, o->at.tp);
+        c[1] = param_cut(s, r->cols, ways, at);
         c[0].first = true;
     }
     int64_t row = p->size[0];
@@ -220,10 +277,7 @@ static void add_source(struct param *p, const struct row *r, int k, const struct
     src->saves = src->counts && o->at.dp == 0 && o->at.cp == 0;
     if (FAULT("norm_of_copies"))
         src->counts = !o->copied;
-    int n = p->layer < 0 ? snprintf(src->name, sizeof(src->name), "%s", r->source[k].name)
-                         : snprintf(src->name, sizeof(src->name), "layers.%d.%s", p->layer,
-                                    r->source[k].name);
-    BUG_ON(n >= (int)sizeof(src->name), "name of %d bytes", n);
+    name_source(src, p, r->source[k].name);
     for (int d = 0; d < 2; d++) {
         src->size[d] = whole[d];
         src->begin[d] = c[d].begin;
@@ -241,14 +295,15 @@ static void add_param(struct params *ps, const struct row *r, int layer, const s
     *p = (struct param){.kind = r->kind,
                         .layer = layer,
                         .rank = r->cols == DIM_ONE ? 1 : 2,
+                        .expert = o->expert,
                         .split = r->split,
-                        .tokens = r->tokens,
+                        .tokens = r->tokens != WHOLE,
                         .init = r->init,
                         .trained = true,
                         .offset = ps->elements};
     p->decay = p->rank == 2;
     p->summed = m->dp * m->cp > 1 ? 1u << GROUP_DP_CP : 0;
-    if (p->tokens && o->layout->sequence)
+    if ((r->tokens == TOKENS && o->layout->sequence) || (r->tokens == PARTIAL && m->tp > 1))
         p->summed |= 1u << GROUP_TP;
     if (r->kind == PARAM_EMBED && s->tied && m->pp > 1)
         p->summed |= 1u << GROUP_ENDS;
@@ -270,8 +325,10 @@ static int check_layout(const struct spec *s, struct layout l, struct err *e)
     const struct layout_model model = {.layers = s->layers,
                                        .heads = s->heads,
                                        .kv_heads = s->kv_heads,
-                                       .ffn = s->ffn,
-                                       .padded_vocab = s->padded_vocab};
+                                       .ffn = s->experts ? 0 : s->ffn,
+                                       .padded_vocab = s->padded_vocab,
+                                       .experts = s->experts,
+                                       .expert_ffn = s->expert_ffn};
     return layout_check(&model, &l, mesh_world(l.mesh), e);
 }
 
@@ -292,11 +349,15 @@ static void begin_unit(struct params *ps, const struct spot *o)
 /* Rows of the table from `from` on that are alike in belonging to a layer; returns the next. */
 static int add_rows(struct params *ps, int from, int layer, const struct spot *o)
 {
+    struct spot one = *o;
     int i = from;
     begin_unit(ps, o);
     for (; i < ROWS && rows[i].layered == (layer >= 0); i++)
-        if (has(&ps->spec, rows[i].when))
+        if (has(&ps->spec, rows[i].when) && !of_experts(&rows[i]))
             add_param(ps, &rows[i], layer, o);
+        else if (has(&ps->spec, rows[i].when))
+            for (one.expert = 0; one.expert < ps->spec.experts; one.expert++)
+                add_param(ps, &rows[i], layer, &one);
     return i;
 }
 
@@ -347,9 +408,10 @@ int params_build(struct params *ret, const struct spec *spec, struct layout layo
     if (code)
         return code;
     struct params ps = {.spec = *spec, .parameters = spec_parameters(spec)};
-    struct spot o = {.layout = &layout, .at = mesh_coord(layout.mesh, rank)};
+    struct spot o = {.layout = &layout, .at = mesh_coord(layout.mesh, rank), .expert = -1};
     BUG_ON(rows[0].kind != PARAM_EMBED, "the first row is not the embedding's");
-    ps.at = mem_new((size_t)(spec->layers + 1) * ROWS, sizeof(*ps.at));
+    ps.at =
+        mem_new((size_t)(spec->layers + 1) * (size_t)(ROWS + 2 * spec->experts), sizeof(*ps.at));
     ps.first_of = mem_new((size_t)spec->layers, sizeof(*ps.first_of));
     for (int64_t l = 0; l < spec->layers; l++)
         ps.first_of[l] = -1;
@@ -377,6 +439,14 @@ const struct param *params_find(const struct params *p, enum param_kind kind, in
         if (p->at[i].kind == kind && p->at[i].layer == layer)
             return &p->at[i];
     return NULL;
+}
+
+const struct param *params_same(const struct params *p, const struct param *as)
+{
+    const struct param *q = params_find(p, as->kind, as->layer);
+    while (q && q->expert != as->expert)
+        q = q + 1 < p->at + p->n && q[1].kind == as->kind && q[1].layer == as->layer ? q + 1 : NULL;
+    return q;
 }
 
 /* ---- initial values ------------------------------------------------------------------------ */

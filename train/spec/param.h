@@ -19,23 +19,26 @@
 #include "train/spec/spec.h"
 
 enum param_kind {
-    PARAM_EMBED,    /* [padded vocab, C]        embed.weight */
-    PARAM_POSITION, /* [positions, C]           position.weight */
-    PARAM_NORM1,    /* [C]                      layers.N.attn_norm.weight */
-    PARAM_NORM1_B,  /* [C]                      layers.N.attn_norm.bias */
-    PARAM_QKV,      /* [(H + 2K) D, C]          layers.N.attn.{q,k,v}.weight: rows of q, k, v */
-    PARAM_QKV_B,    /* [(H + 2K) D]             layers.N.attn.{q,k,v}.bias */
-    PARAM_OUT,      /* [C, H D]                 layers.N.attn.out.weight */
-    PARAM_OUT_B,    /* [C]                      layers.N.attn.out.bias */
-    PARAM_NORM2,    /* [C]                      layers.N.mlp_norm.weight */
-    PARAM_NORM2_B,  /* [C]                      layers.N.mlp_norm.bias */
-    PARAM_UP,       /* [F, C] or [2F, C]        layers.N.mlp.up.weight; mlp.{gate,up}.weight */
-    PARAM_UP_B,     /* [F] or [2F] */
-    PARAM_DOWN,     /* [C, F]                   layers.N.mlp.down.weight */
-    PARAM_DOWN_B,   /* [C] */
-    PARAM_NORM,     /* [C]                      norm.weight: before the head */
-    PARAM_NORM_B,   /* [C] */
-    PARAM_HEAD,     /* [padded vocab, C]        head.weight; absent when tied */
+    PARAM_EMBED,       /* [padded vocab, C]        embed.weight */
+    PARAM_POSITION,    /* [positions, C]           position.weight */
+    PARAM_NORM1,       /* [C]                      layers.N.attn_norm.weight */
+    PARAM_NORM1_B,     /* [C]                      layers.N.attn_norm.bias */
+    PARAM_QKV,         /* [(H + 2K) D, C]          layers.N.attn.{q,k,v}.weight: rows of q, k, v */
+    PARAM_QKV_B,       /* [(H + 2K) D]             layers.N.attn.{q,k,v}.bias */
+    PARAM_OUT,         /* [C, H D]                 layers.N.attn.out.weight */
+    PARAM_OUT_B,       /* [C]                      layers.N.attn.out.bias */
+    PARAM_NORM2,       /* [C]                      layers.N.mlp_norm.weight */
+    PARAM_NORM2_B,     /* [C]                      layers.N.mlp_norm.bias */
+    PARAM_UP,          /* [F, C] or [2F, C]        layers.N.mlp.up.weight; mlp.{gate,up}.weight */
+    PARAM_UP_B,        /* [F] or [2F] */
+    PARAM_DOWN,        /* [C, F]                   layers.N.mlp.down.weight */
+    PARAM_DOWN_B,      /* [C] */
+    PARAM_ROUTER,      /* [E, C]                   layers.N.mlp.router.weight */
+    PARAM_EXPERT_UP,   /* [2F, C]               layers.N.mlp.experts.E.{gate,up}.weight */
+    PARAM_EXPERT_DOWN, /* [C, F]                layers.N.mlp.experts.E.down.weight */
+    PARAM_NORM,        /* [C]                      norm.weight: before the head */
+    PARAM_NORM_B,      /* [C] */
+    PARAM_HEAD,        /* [padded vocab, C]        head.weight; absent when tied */
     PARAM_KINDS
 };
 
@@ -61,6 +64,8 @@ struct param_source {
 struct param {
     enum param_kind kind;
     int layer;       /* -1: not per layer */
+    int expert;      /* -1: of no expert; those of a rank lie one after the other, at equal
+                        distances */
     int rank;        /* 1 or 2 */
     int64_t size[2]; /* on this rank, padding included; rank 1: [n, 1] */
     int64_t count;   /* elements */
@@ -70,7 +75,8 @@ struct param {
     enum param_split split;
     unsigned summed; /* bit set of enum group: those over which its gradient is a sum of parts.
                         GROUP_TP: all of it, or of its sources those that are shared */
-    bool tokens;     /* under sequence parallelism a rank's gradient is that of its tokens */
+    bool tokens; /* summed over GROUP_TP, it is all of it: a rank's gradient is that of its tokens
+                    (sequence parallelism), or of its part of the experts (a router) */
     enum param_init init;
     double std;
     bool decay;   /* weight decay: matrices yes, 1-D tensors no */
@@ -106,9 +112,12 @@ int params_build(struct params *ret, const struct spec *spec, struct layout layo
 void params_finish(struct params *p);
 
 /*
- * The parameter of a kind and layer (-1 for those that are not per layer), NULL if there is none.
+ * The parameter of a kind and layer (-1 for those that are not per layer), of experts that of the
+ * first one here; NULL if there is none.
  */
 const struct param *params_find(const struct params *p, enum param_kind kind, int layer);
+/* The same parameter of another rank's table or another model's. */
+const struct param *params_same(const struct params *p, const struct param *as);
 
 /*
  * Initial values of a parameter into `to` (count floats on the host), a function of (seed, global

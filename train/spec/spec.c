@@ -58,10 +58,20 @@ static const struct field fields[] = {
     FIELD("init-method-std", FIELD_REAL, 0.02, init_std, NULL),
     FIELD("hidden-dropout", FIELD_REAL, 0, hidden_dropout, NULL),
     FIELD("attention-dropout", FIELD_REAL, 0, attention_dropout, NULL),
+    FIELD("num-experts", FIELD_INT, 0, experts, NULL),
+    FIELD("moe-router-topk", FIELD_INT, 0, topk, NULL),
+    FIELD("moe-ffn-hidden-size", FIELD_INT, 0, expert_ffn, NULL),
+    FIELD("moe-router-pre-softmax", FIELD_BOOL, false, route_before, NULL),
+    FIELD("moe-aux-loss-coeff", FIELD_REAL, 0, balance_coeff, NULL),
+    FIELD("moe-z-loss-coeff", FIELD_REAL, 0, z_coeff, NULL),
     FIELD("features", FIELD_FEATURES, 0, features, NULL),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+
+/* Fields from here on came later. They are written where they are not usual, because earlier
+ * versions of weft refuse keys that they do not know. */
+static const size_t later = offsetof(struct spec, experts);
 
 _Static_assert(sizeof(enum spec_norm) == sizeof(int), "an enum is read and written as an int");
 
@@ -174,12 +184,33 @@ static void write_field(const struct field *f, const struct spec *s, struct buf 
     }
 }
 
+static bool is_usual(const struct field *f, const struct spec *s)
+{
+    const char *p = (const char *)s + f->offset;
+    if (f->offset < later || f->offset > offsetof(struct spec, features))
+        return false;
+    switch (f->kind) {
+    case FIELD_INT:
+        return (double)*(const int64_t *)(const void *)p == f->usual;
+    case FIELD_REAL:
+        return *(const double *)(const void *)p == f->usual;
+    case FIELD_BOOL:
+    case FIELD_NOT:
+        return *(const bool *)p == ((f->usual != 0) == (f->kind == FIELD_BOOL));
+    case FIELD_CHOICE:
+        return *(const int *)(const void *)p == (int)f->usual;
+    case FIELD_FEATURES:
+        return !s->features;
+    }
+    BUG("field kind %d", (int)f->kind);
+}
+
 void spec_to_json(const struct spec *s, struct buf *out)
 {
     buf_addc(out, '{');
     for (int i = 0; i < FIELDS; i++) {
-        if (fields[i].kind == FIELD_FEATURES && !s->features)
-            continue; /* earlier versions of weft refuse the key */
+        if (is_usual(&fields[i], s))
+            continue;
         buf_adds(out, i ? ", " : "");
         write_field(&fields[i], s, out);
     }
@@ -326,6 +357,8 @@ bool spec_differ(const struct spec *a, const struct spec *b, struct buf *out)
         struct buf x = {0}, y = {0};
         if (f->offset == offsetof(struct spec, padded_vocab) ||
             f->offset == offsetof(struct spec, init_std) ||
+            f->offset == offsetof(struct spec, balance_coeff) ||
+            f->offset == offsetof(struct spec, z_coeff) ||
             f->offset == offsetof(struct spec, hidden_dropout) ||
             f->offset == offsetof(struct spec, attention_dropout))
             continue;
@@ -417,9 +450,38 @@ static int check_rope(const struct spec *s, struct err *e)
     return 0;
 }
 
+static int check_experts(const struct spec *s, struct err *e)
+{
+    if (!s->experts)
+        return 0;
+    int code = bad_size("num-experts", s->experts, 1 << 16, e);
+    if (!code)
+        code = bad_size("moe-router-topk", s->topk, s->experts, e);
+    if (!code)
+        code = bad_size("moe-ffn-hidden-size", s->expert_ffn, 1 << 24, e);
+    if (code)
+        return code;
+    if (s->topk == 1 && !s->route_before) {
+        err_set(e, ERR_USAGE, "moe-router-topk 1: the weight of the one expert would always be 1");
+        return err_hint(e, "give --moe-router-pre-softmax");
+    }
+    if (s->act != SPEC_SWIGLU || s->bias)
+        return err_set(e, ERR_USAGE,
+                       "num-experts %lld: expected experts with swiglu and without biases",
+                       (long long)s->experts);
+    if (!(s->balance_coeff >= 0) || !isfinite(s->balance_coeff) || !(s->z_coeff >= 0) ||
+        !isfinite(s->z_coeff))
+        return err_set(e, ERR_USAGE,
+                       "moe-aux-loss-coeff %g and moe-z-loss-coeff %g: expected 0 or more",
+                       s->balance_coeff, s->z_coeff);
+    return 0;
+}
+
 int spec_check(const struct spec *s, struct err *e)
 {
     int code = check_sizes(s, e);
+    if (!code)
+        code = check_experts(s, e);
     if (!code)
         code = check_rope(s, e);
     if (code)
@@ -453,6 +515,13 @@ void spec_settle(struct spec *s)
     }
     if (s->bias)
         s->qkv_bias = false;
+    if (s->experts)
+        s->ffn = s->expert_ffn; /* no layer has another MLP */
+    if (!s->experts) {
+        s->topk = s->expert_ffn = 0;
+        s->route_before = false;
+        s->balance_coeff = s->z_coeff = 0;
+    }
 }
 
 int64_t spec_pad_vocab(int64_t vocab, int64_t divisible_by, int tp)
@@ -466,7 +535,8 @@ double spec_step_flops(const struct spec *s, int64_t batch, int64_t length)
     double B = (double)batch, T = (double)length, L = (double)s->layers, C = (double)s->hidden;
     double queries = (double)(s->head_dim * s->heads) / C;
     double groups = (double)s->kv_heads / (double)s->heads;
-    double mlp = (double)s->ffn / C * (s->act == SPEC_SWIGLU ? 1.5 : 1.0);
+    double ffn = s->experts ? (double)(s->topk * s->expert_ffn) : (double)s->ffn;
+    double mlp = ffn / C * (s->act == SPEC_SWIGLU ? 1.5 : 1.0);
     double head = (double)s->padded_vocab / (2 * L * C);
     return 12 * B * T * L * C * C * ((1 + groups + T / (2 * C)) * queries + mlp + head);
 }

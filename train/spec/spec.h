@@ -56,7 +56,12 @@ struct spec {
     bool tied;                               /* the head is the word embedding */
     bool bias;                               /* on linear layers (and LayerNorm always has one) */
     bool qkv_bias;                           /* on q, k, v alone (Qwen 2) */
-    unsigned features;                       /* bits of enum spec_feature: 0 for what train runs */
+    int64_t experts,
+        topk;           /* of a mixture of experts in every layer, and those of a token; 0: none */
+    int64_t expert_ffn; /* MLP channels of an expert */
+    bool route_before;  /* an expert's weight is its part of the softmax over all, not over topk */
+    double balance_coeff, z_coeff; /* of the balancing and z losses; training only */
+    unsigned features;             /* bits of enum spec_feature: 0 for what train runs */
     double init_std; /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
     double hidden_dropout, attention_dropout; /* training only */
 };

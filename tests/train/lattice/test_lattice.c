@@ -46,6 +46,8 @@ static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l), i
                                    .kv_heads = c.spec.kv_heads,
                                    .ffn = c.spec.ffn,
                                    .padded_vocab = c.spec.padded_vocab,
+                                   .experts = c.spec.experts,
+                                   .expert_ffn = c.spec.expert_ffn,
                                    .seq_length = CELL_LENGTH};
     char why[600];
     c.layout = layout_plain(mesh_single());
@@ -87,6 +89,28 @@ static void sweep_some(bool (*wanted)(const struct layout *l), int every)
 static void sweep(bool (*wanted)(const struct layout *l))
 {
     sweep_some(wanted, 1);
+}
+
+static bool any(const struct layout *l)
+{
+    return l->mesh.ep == 1 && l->mesh.etp == l->mesh.tp;
+}
+
+/* A mixture of experts, which all ranks of a stage have. */
+static void mixture(void)
+{
+    int before = cells, seen = 0;
+    for (int i = 0; i < 3; i++) {
+        struct cell c = {.spec = cell_mixtral(),
+                         .real = i == 2 ? DTYPE_F32 : DTYPE_F64,
+                         .optimizer = i == 2 ? OPTIM_SGD_PLAIN : OPTIM_ADAM,
+                         .micros = 8,
+                         .steps = CELL_STEPS};
+        if (i == 1)
+            c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
+        run_layouts(c, any, 7, &seen);
+    }
+    printf("# %d of %d cells\n", cells - before, seen);
 }
 
 static bool is_data(const struct layout *l)
@@ -355,8 +379,10 @@ static void recomputation(void)
         {4, 1, 2, 2, false, 0, {1, 1, 1, 1}}, {2, 2, 1, 1, false, 3, {4}},
     };
     int before = cells;
-    for (int i = 0; i < 4; i++) {
-        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
+    for (int i = 0; i < 5; i++) {
+        struct cell c = {.spec = i == 4  ? cell_mixtral()
+                                 : i & 1 ? cell_llama()
+                                         : cell_gpt(),
                          .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
                          .optimizer = i & 2 ? OPTIM_SGD_PLAIN : OPTIM_ADAM,
                          .micros = 4,
@@ -516,7 +542,7 @@ static void any_layout_resumes_any_other(void)
     printf("# %d cells\n", cells - before);
 }
 
-T_MAIN(T_CASE(data_parallel), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
+T_MAIN(T_CASE(data_parallel), T_CASE(mixture), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
        T_CASE(several_axes), T_CASE(zero_1), T_CASE(zero_2), T_CASE(zero_3), T_CASE(instances),
        T_CASE(overlap), T_CASE(pipeline), T_CASE(pipeline_and_others), T_CASE(interleaved),
        T_CASE(uneven_stages), T_CASE(recomputation), T_CASE(context_parallel),

@@ -63,6 +63,17 @@ struct spec cell_llama(void)
                          .init_std = 0.3};
 }
 
+struct spec cell_mixtral(void)
+{
+    struct spec s = cell_llama();
+    s.experts = 4;
+    s.topk = 2;
+    s.expert_ffn = 16;
+    s.balance_coeff = 0.05;
+    s.z_coeff = 0.02;
+    return s;
+}
+
 void cell_name(const struct cell *c, char *ret, size_t size)
 {
     const struct layout *l = &c->layout;
@@ -74,8 +85,10 @@ void cell_name(const struct cell *c, char *ret, size_t size)
         at += snprintf(stages + at, sizeof(stages) - (size_t)at, "%s%lld", i ? "-" : " ",
                        (long long)l->layers[i]);
     snprintf(ret, size, "%s %s tp%d cp%d%s%s dp%d pp%dx%d%s%s zero%d%s%s%s, %lld micro-batches%s%s",
-             c->spec.act == SPEC_SWIGLU ? "llama" : "gpt", dtype_name(c->real), l->mesh.tp,
-             l->mesh.cp, l->mesh.cp > 1 ? " " : "",
+             c->spec.experts              ? "mixtral"
+             : c->spec.act == SPEC_SWIGLU ? "llama"
+                                          : "gpt",
+             dtype_name(c->real), l->mesh.tp, l->mesh.cp, l->mesh.cp > 1 ? " " : "",
              l->mesh.cp > 1 ? context_comm_name(l->context) : "", l->mesh.dp, l->mesh.pp, l->chunks,
              stages, l->sequence ? " sequence" : "", l->zero, copies,
              c->overlap & OVERLAP_GRADIENTS ? " overlap-grad" : "",
@@ -136,7 +149,7 @@ struct cell_rank {
     struct rank rank;
     struct err e;
     int code;
-    double loss[CELL_STEPS], norm[CELL_STEPS];
+    double loss[CELL_STEPS], norm[CELL_STEPS], balance[CELL_STEPS];
     struct cell_numbers grads, weights;
 };
 
@@ -211,6 +224,7 @@ static int cell_steps(struct cell_rank *c, struct loader *in)
         code = step_train(r, in, &s, &c->e);
         c->loss[i] = s.loss;
         c->norm[i] = s.grad_norm;
+        c->balance[i] = s.balance + s.z;
         if (!code && i == 0)
             c->grads = cell_numbers(r, r->grads, false);
     }
@@ -308,6 +322,7 @@ int cell_run_single(const struct cell *c, struct cell_single *ret, char *why, si
     *ret = (struct cell_single){.params = r.rank.params, .grads = r.grads, .weights = r.weights};
     memcpy(ret->loss, r.loss, sizeof(r.loss));
     memcpy(ret->norm, r.norm, sizeof(r.norm));
+    memcpy(ret->balance, r.balance, sizeof(r.balance));
     r.rank.params = (struct params){0};
     r.grads = r.weights = (struct cell_numbers){0};
     cell_rank_close(&r);
@@ -364,7 +379,7 @@ static int compare_box(const struct cell_single *single, const struct held *h,
                        const struct param *p, const struct param_source *s, double tolerance,
                        char *why, size_t size)
 {
-    const struct param *w = params_find(&single->params, p->kind, p->layer);
+    const struct param *w = params_same(&single->params, p);
     const struct param_source *b = same_source(w, s->name);
     const double *whole = h->want + w->offset + b->row * w->size[1];
     double most = largest(whole, b->count[0] * w->size[1]);
@@ -401,9 +416,12 @@ static int compare_rank(const struct cell_rank *c, const struct cell_single *sin
     for (int i = c->cell->load ? CELL_SAVED : 0; i < c->cell->steps; i++) {
         double loss = single->loss[i], norm = single->norm[i];
         if (fabs(c->loss[i] - loss) > tolerance * fabs(loss) ||
-            fabs(c->norm[i] - norm) > tolerance * norm) {
-            snprintf(why, size, "step %d has loss %.17g and norm %.17g, expected %.17g and %.17g",
-                     i + 1, c->loss[i], c->norm[i], loss, norm);
+            fabs(c->norm[i] - norm) > tolerance * norm ||
+            fabs(c->balance[i] - single->balance[i]) > tolerance * single->balance[i]) {
+            snprintf(why, size,
+                     "step %d has loss %.17g, norm %.17g and routing losses %.17g, expected %.17g, "
+                     "%.17g and %.17g",
+                     i + 1, c->loss[i], c->norm[i], c->balance[i], loss, norm, single->balance[i]);
             return -1;
         }
     }

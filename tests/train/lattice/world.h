@@ -36,6 +36,9 @@ struct cell_bytes {
     uint64_t activations; /* bytes of the slabs */
 };
 
+/* Mixtral: Llama with 4 experts, 2 for each token, balancing and z losses. */
+struct spec cell_mixtral(void);
+
 struct cell {
     struct spec spec;
     struct layout layout;
@@ -67,7 +70,7 @@ struct cell_numbers {
 struct cell_single {
     struct params params;
     struct cell_numbers grads, weights;
-    double loss[CELL_STEPS], norm[CELL_STEPS];
+    double loss[CELL_STEPS], norm[CELL_STEPS], balance[CELL_STEPS];
 };
 
 /* 0, or -1 with a sentence. cell_single_finish frees. */

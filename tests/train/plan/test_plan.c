@@ -54,6 +54,11 @@ static void llama_step_is_as_planned(void)
     check(tiny_llama());
 }
 
+static void mixture_step_is_as_planned(void)
+{
+    check(tiny_mixtral());
+}
+
 /* 124M at T 256, batch 4: operations within 2 % of 6 N tokens plus attention, and the memory by
  * hand. */
 static void planned_work_of_124m(void)
@@ -104,4 +109,5 @@ static void a_missing_operation_is_named(void)
 }
 
 T_MAIN(T_CASE(gpt_step_is_as_planned), T_CASE(llama_step_is_as_planned),
-       T_CASE(planned_work_of_124m), T_CASE(a_missing_operation_is_named))
+       T_CASE(mixture_step_is_as_planned), T_CASE(planned_work_of_124m),
+       T_CASE(a_missing_operation_is_named))

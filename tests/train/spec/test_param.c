@@ -9,7 +9,7 @@
 #include "tests/t.h"
 #include "train/tensor/box.h"
 
-enum { GPT, LLAMA, QWEN, LLAMA_BIASED, MODELS };
+enum { GPT, LLAMA, QWEN, LLAMA_BIASED, MIXTRAL, MODELS };
 
 static struct spec model(int which)
 {
@@ -37,6 +37,9 @@ static struct spec model(int which)
         s.tied = which == QWEN;
         s.bias = which == LLAMA_BIASED;
         s.qkv_bias = which == QWEN;
+        s.experts = which == MIXTRAL ? 4 : 0;
+        s.topk = 2;
+        s.expert_ffn = 16;
     }
     spec_settle(&s);
     struct err e;
@@ -95,6 +98,21 @@ static void one_rank_holds_what_the_header_says(void)
     T_STR(params_find(&p, PARAM_UP_B, 1)->source[0].name, "layers.1.mlp.gate.bias");
     T_EQ(params_find(&p, PARAM_UP_B, 1)->size[0], 96);
     params_finish(&p);
+    s = model(MIXTRAL);
+    p = build(&s, 1, 1, 0);
+    T_CHECK(!params_find(&p, PARAM_UP, 1) && !params_find(&p, PARAM_DOWN, 1));
+    T_EQ(params_find(&p, PARAM_ROUTER, 2)->size[0], 4);
+    up = params_find(&p, PARAM_EXPERT_UP, 2);
+    T_EQ(up[3].expert, 3);
+    T_EQ(up[3].offset - up->offset, 3 * up->count);
+    T_STR(up[3].source[1].name, "layers.2.mlp.experts.3.up.weight");
+    T_EQ(up[3].size[0], 32);
+    T_CHECK(params_same(&p, &up[3]) == &up[3]);
+    T_STR(params_find(&p, PARAM_EXPERT_DOWN, 0)->source[0].name,
+          "layers.0.mlp.experts.0.down.weight");
+    T_EQ(p.parameters,
+         100 * 32 * 2 + 32 + 3 * (72 * 32 + 32 * 48 + 2 * 32 + 4 * (32 + 3 * 16 * 32)));
+    params_finish(&p);
 }
 
 static void slab_has_no_overlaps(void)
@@ -109,7 +127,7 @@ static void slab_has_no_overlaps(void)
             T_CHECK(q->offset >= at && q->offset < at + 64);
             T_EQ(q->count, q->size[0] * q->size[1]);
             at = q->offset + q->count;
-            T_CHECK(params_find(&p, q->kind, q->layer) == q);
+            T_CHECK(params_same(&p, q) == q);
             T_EQ(q->decay, q->rank == 2);
             T_CHECK(q->trained);
         }
@@ -281,7 +299,7 @@ static void initial_values_do_not_depend_on_the_cut(void)
                 float *own = values_of(&part, 1234);
                 for (int i = 0; i < part.n; i++) {
                     const struct param *p = &part.at[i];
-                    const struct param *w = params_find(&whole, p->kind, p->layer);
+                    const struct param *w = params_same(&whole, p);
                     for (int k = 0; k < p->sources; k++) {
                         const struct param_source *a = &p->source[k], *b = &w->source[k];
                         T_STR(a->name, b->name);
