@@ -320,10 +320,10 @@ static const struct opt rows[] = {
             .help = "what computes: cuda is the first NVIDIA GPU that CUDA_VISIBLE_DEVICES leaves; "
                     "auto takes it where there is one, else the CPU"),
     OPT_ROW(.name = "library-path", .type = OPT_TEXT, AT(library_path),
-            .unset = "where the system looks", .meta = "DIRS", .group = "machine",
+            .unset = "where they usually are", .meta = "DIRS", .group = "machine",
             .verbs = RUN | PLAN | EVAL | GENERATE, .brief = "folders of NVIDIA's libraries",
-            .help = "folders, separated by colons, in which NVIDIA's libraries (cuBLASLt) are "
-                    "looked for first"),
+            .help = "folders, separated by colons, in which NVIDIA's libraries (cuBLASLt, cuDNN) "
+                    "are looked for first, or Python environments that have them"),
     OPT_ROW(.name = "kernels", .type = OPT_TEXT, AT(kernels), .unset = "the best available",
             .meta = "LEVEL", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
             .brief = "highest instruction set to use",

@@ -156,7 +156,11 @@ static size_t attention_bwd_scratch(const struct dev_desc *d, const void *args)
 
 static int prepare_attention(struct ops *o, const void *args, struct err *e)
 {
-    return attend_prepare(state_of(o)->attend, args) ? 0 : cuda_attention_prepare(o, args, e);
+    const struct attend *a = state_of(o)->attend;
+    if (!attend_prepare(state_of(o)->attend, args))
+        return cuda_attention_prepare(o, args, e);
+    o->entry[OP_ATTENTION].backend = o->entry[OP_ATTENTION_BWD].backend = attend_name(a);
+    return 0;
 }
 
 static void cuda_ops_close(struct ops *o)
@@ -166,15 +170,6 @@ static void cuda_ops_close(struct ops *o)
     attend_close(s->attend);
     free(s);
     o->state = NULL;
-}
-
-/* Of what takes BF16: fp32 has kernels of our own and no other. */
-static void name_attention(struct ops *o)
-{
-    const struct attend *a = state_of(o)->attend;
-    o->entry[OP_ATTENTION].backend = o->entry[OP_ATTENTION_BWD].backend = attend_name(a);
-    if (*attend_why(a))
-        log_debug("attention by own kernels: %s", attend_why(a));
 }
 
 static int open_table(struct ops *o, struct dev *d, struct slab *workspace, enum dtype real,
@@ -218,8 +213,8 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace, enum
     state->attend = attend_open(d, library_path);
     o->state = state;
     o->close = cuda_ops_close;
-    if (real == DTYPE_BF16)
-        name_attention(o);
+    if (*attend_why(state->attend))
+        log_debug("attention by own kernels: %s", attend_why(state->attend));
     return 0;
 }
 

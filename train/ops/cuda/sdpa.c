@@ -33,6 +33,7 @@ enum id {
 
 struct sdpa {
     struct library library;
+    struct library compiler; /* of kernels: cuDNN opens it by its name, and finds it open */
     struct cudnn fn;
     cudnnHandle_t handle; /* NULL without a device */
     cudnnBackendDescriptor_t properties;
@@ -83,10 +84,12 @@ int sdpa_open(struct sdpa **ret, struct dev *d, const char *library_path, const 
               struct err *e)
 {
     static const char *const files[] = {"libcudnn.so.9", NULL};
+    static const char *const compilers[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
     struct sdpa *s = mem_new(1, sizeof(*s));
     int code;
     *s = (struct sdpa){.dev = d};
     *ret = s;
+    library_open(&s->compiler, library_path, compilers, NULL); /* else cuDNN looks for it */
     if ((code = library_open(&s->library, library_path, files, e)) ||
         (code = cudnn_functions(&s->library, &s->fn, e)) || (code = connect(s, properties, e))) {
         sdpa_close(s);
@@ -104,6 +107,7 @@ void sdpa_close(struct sdpa *s)
     if (s->handle)
         s->fn.destroy(s->handle);
     library_close(&s->library);
+    library_close(&s->compiler);
     free(s);
 }
 

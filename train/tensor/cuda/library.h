@@ -5,7 +5,9 @@
 /*
  * Shared libraries of NVIDIA that are opened when they are needed, so that a program built with
  * CUDA starts where they are absent. They are looked for in the folders of `path` (separated by
- * colons; NULL: none), then where the system's loader looks.
+ * colons; NULL: none), where the system's loader looks, in Python environments and folders of
+ * packages that `path` names, in the CUDA toolkit's folder, and where pip puts PyTorch's: in the
+ * environments of VIRTUAL_ENV and of the first python3 of PATH, and in ~/.local.
  */
 
 #include "base/core/err.h"
