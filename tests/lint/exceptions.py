@@ -17,6 +17,7 @@ MANY_PARAMETERS = {
     "tok/cache/cache.c:word_cache_encode": "hot: called per pre-token, arguments stay in registers",
     "tok/chat/chat.c:chat_encode": "three outputs of one conversation",
     "tok/learn/sp/lattice.c:learn_lattice_way": "hot: called per piece in each pruning step",
+    "tok/pipeline/open_text.c:pipe_encode_open": "an entry of the table of engines",
     "tok/pipeline/pipeline.c:encode_between": "hot: called per text between special tokens",
     "tok/pipeline/pipeline.c:encode_plain": "hot: called per text between special tokens",
     "tok/pipeline/pipeline.c:encode_raw": "an entry of the table of engines",

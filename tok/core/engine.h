@@ -18,6 +18,7 @@ struct tok_tally {
     uint64_t specials; /* special strings taken as text */
     uint64_t matched;  /* special strings that the model itself matched as tokens */
     uint64_t invalid;  /* bytes that were not UTF-8 */
+    uint64_t steps;    /* of long texts: tok_work_steps */
 };
 
 /* For a post-processor that trims white space from offsets: whether the first space may be one that
@@ -41,11 +42,16 @@ struct tok_engine {
      * encode_part appends the ids that no further text can change and keeps the rest of the text in
      * the scratch; `last`, or a failure, ends the text.
      *
+     * encode_open: the same for a text, or the rest of one from a split point on, in which `cut`
+     * finds none; it takes all n bytes.
+     *
      * cut: the last split point k <= n: text[0 .. k) and any text after it give the same ids
      * separately as together; 0: none. The text may also begin inside a longer one, at a character:
      * then k is valid if it is above TOK_CUT_LOOK.
      */
     int (*encode_part)(const void *state, void *scratch, const char *text, size_t n, bool last,
+                       struct tok_ids *ids, struct tok_tally *tally, struct err *e);
+    int (*encode_open)(const void *state, void *scratch, const char *text, size_t n, bool last,
                        struct tok_ids *ids, struct tok_tally *tally, struct err *e);
     size_t (*cut)(const void *state, const char *text, size_t n);
     /*

@@ -7,6 +7,7 @@
 #include "base/core/utf8.h"
 #include "tok/text/byte_alphabet.h"
 #include "tok/bpe/ranks_to_merges.h"
+#include "tok/bpe/stream.h"
 #include "tok/pipeline/pipeline_internal.h"
 
 /* The models: from the bytes of one pre-token to ids. */
@@ -386,6 +387,7 @@ static int bpe_open(struct pipe *p, struct err *e)
     if (p->letters && !s->prefix.n && !s->suffix.n)
         rank_pairs_keep_made(&s->vocab, &s->merges);
     p->bpe = bpe_create(s->merges.pair, s->merges.npairs);
+    p->stream = bpe_stream_table_create(p->bpe);
     if (p->all_bytes)
         pipe_open_premerge(p);
     p->by_merges = p->all_bytes && !s->ignore_merges;
@@ -531,6 +533,7 @@ int pipe_model_open(struct pipe *p, struct err *e)
 
 void pipe_model_close(struct pipe *p)
 {
+    bpe_stream_table_destroy(p->stream);
     bpe_destroy(p->bpe);
     free(p->wide);
     bpe_drop_destroy(p->drop);

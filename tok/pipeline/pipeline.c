@@ -9,6 +9,7 @@
 #include "base/core/utf8.h"
 #include "tok/pipeline/decoder_steps.h"
 #include "tok/pipeline/offsets.h"
+#include "tok/pipeline/open_text.h"
 #include "tok/pipeline/pipeline_internal.h"
 #include "tok/unicode/unicode.h"
 
@@ -192,6 +193,7 @@ static void scratch_destroy(void *scratch)
     regex_work_destroy(w->regex);
     word_cache_destroy(w->cache);
     segments_work_destroy(w->segments);
+    pipe_open_destroy(w->open);
     buf_finish(&w->list);
     buf_finish(&w->list2);
     free(w->end);
@@ -528,6 +530,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .scratch_create = scratch_create,
                                .scratch_destroy = scratch_destroy,
                                .encode = pipe_encode,
+                               .encode_open = pipe_can_open(p) ? pipe_encode_open : NULL,
                                .cut = p->random ? NULL : pipe_cut,
                                .encode_spans = pipe_encode_spans,
                                .trim = p->spec.trim,

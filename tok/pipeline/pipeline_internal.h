@@ -54,6 +54,7 @@ struct pipe {
     bool cuts;                /* pre-tokens may be split there: the segments give the same ids */
     bool by_merges;           /* every token of a pre-token is reached by merging its bytes */
     struct premerge *wide;    /* premerge.c: characters merged ahead of the rest; NULL: none */
+    struct bpe_stream_table *stream; /* of bpe, for segments of any length */
 
     enum scan_family family;        /* the pre-tokenizer is exactly this one, or SCAN_NONE */
     struct pipe_segments *segments; /* how raw text is split into segments; NULL: it is not */
@@ -112,7 +113,8 @@ struct pipe_work {
     struct word_cache *cache;
     struct pipe_segments_work *segments;
     struct regex_work *regex;
-    bool met;   /* a special string was found that is an error */
+    struct pipe_open *open; /* open_text.c; NULL before the first such text */
+    bool met;               /* a special string was found that is an error */
     bool near;  /* unigram: an earlier sum might have changed the path of the pre-token */
     void *best; /* of unigram: the best path */
     size_t best_cap;

@@ -197,8 +197,11 @@ static void end_part(struct sp_scratch *c, int code, bool last, struct tok_tally
     if (code || last)
         set_key(c, c->key);
     tally->invalid += unigram_take_invalid(c->unigram);
-    if (c->native)
+    tally->steps += unigram_take_steps(c->unigram);
+    if (c->native) {
         tally->invalid += sp_native_take_invalid(c->native);
+        tally->steps += sp_native_take_steps(c->native);
+    }
     if (code) {
         c->cr = false;
         c->hold.len = c->whole.len = 0;

@@ -69,6 +69,8 @@ static void make_user(struct sp_merge *s)
     size_t n = 0;
     for (size_t i = 0; i < s->m->npieces; i++) {
         const struct sp_piece *p = &s->m->piece[i];
+        if (p->type == SP_USER && p->length > s->longest_user)
+            s->longest_user = p->length;
         if (p->type == SP_USER)
             key[n++] = (struct trie_key){p->text, p->length, (int32_t)i};
     }
@@ -102,6 +104,8 @@ struct sp_merge *sp_merge_create(const struct sp_model *m)
     sp_pairs_make(s);
     make_user(s);
     make_cut(s);
+    if (s->bpe && !s->whole)
+        s->stream = bpe_stream_table_create(s->bpe);
     for (int i = 0; i < 256 && m->byte_fallback; i++) {
         static const char digit[] = "0123456789ABCDEF";
         char text[] = {'<', '0', 'x', digit[i >> 4], digit[i & 15], '>'};
@@ -114,6 +118,7 @@ void sp_merge_destroy(struct sp_merge *s)
 {
     if (!s)
         return;
+    bpe_stream_table_destroy(s->stream);
     bpe_destroy(s->bpe);
     bpe_destroy(s->plain);
     free(s->alike);
@@ -264,6 +269,36 @@ void sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const ch
                   : bpe_merge(s->bpe, &w->bpe, w->sym, k);
     struct output o = {s, s->whole ? w->halves : s->halves, ids};
     put_merged(&o, w->sym, k, text, n);
+}
+
+struct streamed {
+    struct output out;
+    struct sp_merge_part *part;
+};
+
+static void put_streamed(void *arg, const uint32_t *sym, size_t n)
+{
+    struct streamed *o = arg;
+    struct sp_merge_part *part = o->part;
+    const char *p = part->text + part->used;
+    for (size_t i = 0; i < n; i++)
+        put_symbol(&o->out, sym[i], &p, part->n - (size_t)(p - part->text));
+    part->used = (size_t)(p - part->text);
+}
+
+void sp_merge_stream(const struct sp_merge *s, struct sp_merge_work *w, struct bpe_stream *stream,
+                     struct sp_merge_part *part, struct tok_ids *ids)
+{
+    struct streamed o = {{s, s->halves, ids}, part};
+    size_t k = 0;
+    if (part->n > w->room) {
+        w->room = part->n + part->n / 2 + 64;
+        w->sym = mem_grow(w->sym, w->room, sizeof(*w->sym));
+    }
+    for (; part->done < part->end; k++)
+        part->done += next_symbol(s, part->text + part->done, part->n - part->done, &w->sym[k]);
+    part->used = 0;
+    bpe_stream_put(stream, w->sym, k, part->last, put_streamed, &o);
 }
 
 static bool any_alike(const struct sp_merge *s, const uint32_t *sym, size_t n)

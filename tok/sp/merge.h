@@ -19,6 +19,7 @@
 #include "base/core/err.h"
 #include "tok/bpe/bpe.h"
 #include "tok/bpe/dropout.h"
+#include "tok/bpe/stream.h"
 #include "tok/bpe/split_point.h"
 #include "tok/bpe/split_point4.h"
 #include "tok/sp/model.h"
@@ -54,6 +55,8 @@ struct sp_merge {
     size_t nsymbols;
     int32_t byte[256];
     bool whole;
+    size_t longest_user;             /* bytes of the longest user-defined piece */
+    struct bpe_stream_table *stream; /* for segments of any length */
 };
 
 struct sp_merge_work {
@@ -78,6 +81,22 @@ void sp_merge_work_finish(struct sp_merge_work *w);
  */
 void sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const char *text, size_t n,
                      struct tok_ids *ids);
+
+/*
+ * A segment of any length, by a stream of s->stream (NULL where there is none): takes symbols of
+ * text[done .. end), which is followed by more of the text up to n, unless `last`, and appends the
+ * ids that are final. Sets `done` to where the next symbol begins, which may be after `end`, and
+ * `used` to the bytes of these ids, which are not needed again.
+ */
+struct sp_merge_part {
+    const char *text;
+    size_t n, end;
+    bool last;
+    size_t done, used;
+};
+
+void sp_merge_stream(const struct sp_merge *s, struct sp_merge_work *w, struct bpe_stream *stream,
+                     struct sp_merge_part *part, struct tok_ids *ids);
 
 /* The same for many short words, which are merged side by side (tok/cache/cache.h). */
 void sp_merge_words(const struct sp_merge *s, struct sp_merge_work *w, struct word_list *list,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/core/bytes.h"
+#include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/bpe/split_ascii.h"
@@ -12,8 +13,9 @@
 #include "tok/cache/cache.h"
 
 enum {
-    CHUNK = 1 << 14, /* bytes processed at a time; more than any rule or piece */
-    AHEAD = 64       /* readable bytes after a word, for the cache */
+    CHUNK = 1 << 14,   /* bytes processed at a time; more than any rule or piece */
+    AHEAD = 64,        /* readable bytes after a word, for the cache */
+    STREAMED = 1 << 16 /* bytes of a segment that goes to a stream */
 };
 
 static const char space_mark[] = "\xe2\x96\x81";
@@ -30,11 +32,16 @@ struct sp_native {
 
 struct sp_native_state {
     struct sp_norm_state norm;
-    struct buf rest;    /* raw bytes that could not be normalized yet */
-    struct buf text;    /* normalized, not encoded yet */
-    bool at_cut;        /* the raw text may be split here, and all before is encoded */
-    bool after_unknown; /* the last id was the unknown piece */
-    uint32_t *start;    /* of segments */
+    struct buf rest; /* raw bytes that could not be normalized yet */
+    struct buf text; /* normalized, not encoded yet */
+    size_t enough;   /* bytes of it from which segments are looked for */
+    uint64_t steps;
+    struct bpe_stream *stream; /* a segment that is too long for a window; NULL: none so far */
+    bool streaming;            /* inside one: its beginning is in the stream */
+    size_t done;               /* bytes of `text` whose symbols are in the stream */
+    bool at_cut;               /* the raw text may be split here, and all before is encoded */
+    bool after_unknown;        /* the last id was the unknown piece */
+    uint32_t *start;           /* of segments */
     size_t room;
     struct buf word; /* one segment, normalized */
     struct sp_merge_work work;
@@ -132,14 +139,24 @@ void sp_native_state_destroy(struct sp_native_state *s)
     free(s->start);
     sp_merge_work_finish(&s->work);
     word_cache_destroy(s->cache);
+    bpe_stream_destroy(s->stream);
     free(s);
+}
+
+static void forget(void *arg, const uint32_t *sym, size_t n)
+{
+    (void)arg, (void)sym, (void)n;
 }
 
 void sp_native_reset(struct sp_native_state *s)
 {
     s->norm = (struct sp_norm_state){.invalid = s->norm.invalid};
     s->at_cut = s->after_unknown = false;
-    s->rest.len = s->text.len = 0;
+    s->rest.len = s->text.len = s->enough = 0;
+    if (s->streaming)
+        bpe_stream_put(s->stream, NULL, 0, true, forget, NULL);
+    s->streaming = false;
+    s->done = 0;
     if (s->rest.cap > 16 * CHUNK)
         buf_finish(&s->rest);
     if (s->text.cap > 16 * CHUNK)
@@ -155,6 +172,13 @@ uint64_t sp_native_take_invalid(struct sp_native_state *s)
 {
     uint64_t n = s->norm.invalid;
     s->norm.invalid = 0;
+    return n;
+}
+
+uint64_t sp_native_take_steps(struct sp_native_state *s)
+{
+    uint64_t n = s->steps + (s->stream ? bpe_stream_take_work(s->stream) : 0);
+    s->steps = 0;
     return n;
 }
 
@@ -252,6 +276,64 @@ static uint32_t *starts(struct sp_native_state *s, size_t n)
 
 /* ---- normalized text ----------------------------------------------------------------------- */
 
+/* The first split point of the window from `from` on that text up to `sure` decides; `sure`: none.
+ */
+static size_t next_segment(const struct job *j, size_t from, size_t sure)
+{
+    struct buf *b = &j->s->text;
+    const uint32_t ends[] = {0, (uint32_t)b->len};
+    if (!b->len)
+        return sure;
+    memset(buf_reserve(b, AHEAD), 0, AHEAD);
+    uint32_t *start = starts(j->s, b->len + 1);
+    size_t n = cut_segments(&j->c->merge->cut, b->data, ends, 1, 0, start), i = 1;
+    while (i < n && start[i] < from)
+        i++;
+    return i < n && start[i] < sure ? start[i] : sure;
+}
+
+/*
+ * More of a segment that is in the stream: up to its end, if that is in the window, or as far as
+ * the text is sure. s->streaming is false after the end.
+ */
+static void put_open(const struct job *j, bool all)
+{
+    struct sp_native_state *s = j->s;
+    struct buf *b = &s->text;
+    size_t n = b->len, beyond = AHEAD + j->c->merge->longest_user, before = j->ids->n;
+    size_t sure = all ? n : n > beyond ? n - beyond : 0;
+    if (s->done >= sure && !all)
+        return;
+    struct sp_merge_part part = {.end = next_segment(j, s->done + !s->done, sure), .done = s->done};
+    part.text = b->data;
+    part.last = part.end < sure || all;
+    part.n = part.last ? part.end : n;
+    s->steps += part.end - s->done;
+    sp_merge_stream(j->c->merge, &s->work, s->stream, &part, j->ids);
+    fuse_unknown(j, before);
+    b->len -= part.used;
+    s->done = part.done - part.used;
+    s->steps += b->len;
+    memmove(b->data, b->data + part.used, b->len);
+    s->streaming = !part.last;
+}
+
+/* A segment that fills the window goes to the stream; false: it cannot. */
+static bool open_stream(const struct job *j)
+{
+    struct sp_native_state *s = j->s;
+    if (s->text.len < STREAMED || FAULT("sp_window") || !j->c->merge->stream || j->c->merge->drop ||
+        j->c->words)
+        return false;
+    if (!s->stream)
+        s->stream = bpe_stream_create(j->c->merge->stream);
+    if (!s->stream)
+        return false;
+    s->streaming = true;
+    s->done = 0;
+    return true;
+}
+
 static size_t find_words(const char *p, size_t n, uint32_t *start)
 {
     size_t k = 1;
@@ -267,7 +349,9 @@ static size_t find_words(const char *p, size_t n, uint32_t *start)
 static int put_window(const struct job *j, bool all)
 {
     struct buf *b = &j->s->text;
-    if (!b->len)
+    if (j->s->streaming)
+        put_open(j, all);
+    if (!b->len || j->s->streaming || (!all && b->len < j->s->enough))
         return 0;
     memset(buf_reserve(b, AHEAD), 0, AHEAD);
     if (j->c->merge->whole) {
@@ -286,8 +370,12 @@ static int put_window(const struct job *j, bool all)
     n -= !all;
     size_t used = start[n];
     int code = put_segments(j, b->data, start, n, miss_normal);
+    j->s->steps += b->len;
     b->len -= used;
     memmove(b->data, b->data + used, b->len);
+    j->s->enough = used || FAULT("sp_window") ? 0 : 2 * b->len;
+    if (!code && !all && !used && open_stream(j))
+        put_open(j, false);
     return code;
 }
 

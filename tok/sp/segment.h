@@ -63,6 +63,9 @@ void sp_native_key(struct sp_native_state *s, uint64_t key);
 /* Invalid UTF-8 bytes since the last call. */
 uint64_t sp_native_take_invalid(struct sp_native_state *s);
 
+/* Bytes and symbols of long segments looked at or moved, since the last call. */
+uint64_t sp_native_take_steps(struct sp_native_state *s);
+
 /* Bytes held until more text follows. */
 size_t sp_native_waiting(const struct sp_native_state *s);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/core/array.h"
+#include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 
@@ -147,9 +148,16 @@ void unigram_reset(struct unigram_state *s)
 {
     s->norm = (struct sp_norm_state){.invalid = s->norm.invalid};
     s->rest.len = s->text.len = 0;
-    s->from = s->at = 0;
+    s->from = s->at = s->enough = 0;
     s->score = 0;
     s->after_unknown = s->at_cut = false;
+}
+
+uint64_t unigram_take_steps(struct unigram_state *s)
+{
+    uint64_t n = s->steps;
+    s->steps = 0;
+    return n;
 }
 
 uint64_t unigram_take_invalid(struct unigram_state *s)
@@ -327,6 +335,8 @@ static void unigram_settle(const struct unigram *u, struct unigram_state *s, siz
     s->score = s->node[end].score;
     s->from += end;
     s->at -= end;
+    s->enough = 2 * s->at;
+    s->steps += s->at;
     if (s->at)
         memmove(s->node, s->node + end, (s->at + 1) * sizeof(*s->node));
     size_t old = 0, all = s->nrestarts;
@@ -354,6 +364,7 @@ static size_t common_place(const struct unigram *u, struct unigram_state *s)
         if (i == top || ((unsigned char)p[i] & 0xc0) != 0x80)
             s->live[i] = 1, open++;
     for (; open > 1; top--) {
+        s->steps++;
         if (!s->live[top])
             continue;
         size_t from = top - last_piece(u, s->node, p, top, &id);
@@ -453,11 +464,14 @@ void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last
         make_nodes(s, n);
         while (n - s->at > keep)
             extend(u, s);
-        size_t place = common_place(u, s);
+        size_t place = s->at < s->enough && !FAULT("unigram_common") ? 0 : common_place(u, s);
         if (place)
             unigram_settle(u, s, place, ids);
+        else if (s->at >= s->enough)
+            s->enough = 2 * s->at;
     }
     s->text.len -= s->from;
+    s->steps += s->from ? s->text.len : 0;
     if (s->from)
         memmove(s->text.data, s->text.data + s->from, s->text.len);
     s->from = 0;

@@ -69,6 +69,9 @@ float unigram_ended(const struct unigram_state *s);
 /* Invalid UTF-8 bytes since the last call. */
 uint64_t unigram_take_invalid(struct unigram_state *s);
 
+/* Positions looked at or moved beyond the one look at each, since the last call. */
+uint64_t unigram_take_steps(struct unigram_state *s);
+
 /* ---- n best and sampling ------------------------------------------------------------------ */
 
 /*

@@ -73,6 +73,8 @@ struct unigram_state {
     struct node *node; /* by position of a character's start, up to `at` */
     size_t room;
     size_t at;               /* the last position reached */
+    size_t enough;           /* the position from which all paths' common part is looked for */
+    uint64_t steps;          /* positions looked at or moved for it */
     struct restart *restart; /* in the window, by position */
     size_t nrestarts, restart_cap;
     uint32_t reached;   /* state of `ends` there */

@@ -357,6 +357,58 @@ static size_t last_cut(const struct tokenizer *t, const struct buf *rest)
     return 0;
 }
 
+static int encode_own_rest(const struct tokenizer *t, struct tok_work *w, bool last,
+                           struct tok_ids *ids, struct err *e)
+{
+    int code = t->engine.encode_part(t->engine.state, w->scratch, w->rest.data, w->rest.len, last,
+                                     ids, &w->tally, e);
+    if (code && w->rest_at)
+        err_wrap(e, "in the part of the text from byte %llu on", (unsigned long long)w->rest_at);
+    w->rest_at += w->rest.len;
+    w->rest.len = 0;
+    w->open = true;
+    return code;
+}
+
+/* Does one thread alone have a way for a text without split points? That of an engine that keeps
+ * what is not final takes a text from its beginning only. */
+static bool can_open(const struct tokenizer *t, const struct tok_work *w)
+{
+    return t->engine.encode_open || (t->engine.encode_part && !w->rest_at);
+}
+
+/* The rest of a text without split points, by one thread. */
+static int encode_open_part(const struct tokenizer *t, struct tok_work *w, bool last,
+                            struct tok_ids *ids, size_t before, struct err *e)
+{
+    const struct tok_engine *g = &t->engine;
+    if (!w->open)
+        w->strict = (struct strict){.at = w->rest_at};
+    int code = tok_check_part(t, &w->strict, w->rest.data, w->rest.len, last, e);
+    bool checked = !code;
+    if (checked && g->encode_open)
+        code = tok_encode_open(t, w, last, ids, e);
+    else
+        code = checked ? encode_own_rest(t, w, last, ids, e) : code;
+    if (code)
+        ids->n = before;
+    else if (last)
+        tok_ids_add(ids, g->after, g->nafter);
+    if (!checked) { /* end the text */
+        struct err ignored;
+        w->rest.len = 0;
+        (g->encode_open ? tok_encode_open : encode_own_rest)(t, w, true, ids, &ignored);
+        ids->n = before;
+    }
+    if (last || code) {
+        buf_finish(&w->rest);
+        w->rest_at = 0;
+        w->begun = w->open = false;
+        w->strict = (struct strict){0};
+    }
+    return code;
+}
+
 int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
                              struct tok_work *const *work, const char *text, size_t n, bool last,
                              struct tok_ids *ids, struct err *e)
@@ -372,6 +424,8 @@ int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
     }
     w->begun = true;
     buf_add(rest, text, n);
+    if (w->open)
+        return encode_open_part(t, w, last, ids, before, e);
     size_t k = last ? rest->len : rest->len >= w->enough ? last_cut(t, rest) : 0;
     int code = 0;
     if (k || last) {
@@ -380,6 +434,8 @@ int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
         memmove(rest->data, rest->data + k, rest->len);
         w->rest_at += k;
     }
+    if (!k && !last && rest->len >= w->enough && can_open(t, w))
+        return encode_open_part(t, w, last, ids, before, e);
     w->enough = k || rest->len < least ? least : 2 * rest->len;
     if (code)
         ids->n = before;

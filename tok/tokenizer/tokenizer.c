@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "tok/formats/folder.h"
@@ -192,6 +193,11 @@ uint64_t tok_work_invalid(const struct tok_work *w)
     return w->tally.invalid;
 }
 
+uint64_t tok_work_steps(const struct tok_work *w)
+{
+    return w->steps + w->tally.steps;
+}
+
 int tok_check_part(const struct tokenizer *t, struct strict *s, const char *text, size_t n,
                    bool last, struct err *e)
 {
@@ -305,6 +311,7 @@ static int encode_rest(const struct tokenizer *t, struct tok_work *w, size_t k, 
         err_wrap(e, "in the part of the text from byte %llu on", (unsigned long long)w->rest_at);
     w->rest.len -= k;
     w->rest_at += k;
+    w->steps += k + w->rest.len;
     memmove(w->rest.data, w->rest.data + k, w->rest.len);
     return code;
 }
@@ -327,24 +334,48 @@ static void end_own(const struct tokenizer *t, struct tok_work *w, struct tok_id
     size_t before = ids->n;
     if (t->engine.encode_part)
         encode_own(t, w, "", 0, true, ids, &ignored);
+    else if (w->open)
+        tok_encode_open(t, w, true, ids, &ignored);
     ids->n = before;
+}
+
+int tok_encode_open(const struct tokenizer *t, struct tok_work *w, bool last, struct tok_ids *ids,
+                    struct err *e)
+{
+    int code = t->engine.encode_open(t->engine.state, w->scratch, w->rest.data, w->rest.len, last,
+                                     ids, &w->tally, e);
+    if (code && w->rest_at)
+        err_wrap(e, "in the part of the text from byte %llu on", (unsigned long long)w->rest_at);
+    w->rest_at += w->rest.len;
+    w->rest.len = 0;
+    w->open = true;
+    return code;
 }
 
 static int encode_kept(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                        bool last, struct tok_ids *ids, struct err *e)
 {
     buf_add(&w->rest, text, n);
+    if (w->open)
+        return tok_encode_open(t, w, last, ids, e);
     size_t k = last ? w->rest.len : 0;
-    if (!last && t->engine.cut && w->rest.len >= PART)
+    if (!last && t->engine.cut && w->rest.len >= w->enough) {
         k = t->engine.cut(t->engine.state, w->rest.data, w->rest.len);
+        w->steps += w->rest.len - k;
+        w->enough = k || FAULT("tok_rescan") ? PART : 2 * w->rest.len;
+        if (!k && w->rest.len >= TOK_OPEN && t->engine.encode_open && !FAULT("tok_rescan"))
+            return tok_encode_open(t, w, last, ids, e);
+    }
     return k ? encode_rest(t, w, k, ids, e) : 0;
 }
 
 int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                     bool last, struct tok_ids *ids, struct err *e)
 {
-    if (!w->begun)
+    if (!w->begun) {
         tok_ids_add(ids, t->engine.before, t->engine.nbefore);
+        w->enough = PART;
+    }
     w->begun = true;
     int code = tok_check_part(t, &w->strict, text, n, last, e);
     if (code)
@@ -358,7 +389,7 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
     if (last || code) {
         buf_finish(&w->rest);
         w->rest_at = 0;
-        w->begun = false;
+        w->begun = w->open = false;
         w->strict = (struct strict){0};
     }
     return code;

@@ -43,6 +43,12 @@ uint64_t tok_work_matched(const struct tok_work *w);
 uint64_t tok_work_invalid(const struct tok_work *w); /* bytes that were not UTF-8 */
 
 /*
+ * What encoding long texts has cost so far: bytes searched and moved, symbols and paths looked at,
+ * beyond the one look at each byte. For tests: it must grow no faster than the text.
+ */
+uint64_t tok_work_steps(const struct tok_work *w);
+
+/*
  * Appends the ids of n bytes of text, between those of the tokenizer.json's template unless
  * no_template; no other BOS, and no EOD. More than 2^31 - 1 ids are ERR_DATA, as is a
  * special string under TOK_SPECIALS_ERROR or a word that TOK_NULL cannot read.

@@ -26,8 +26,10 @@ struct tok_work {
     const struct tokenizer *t;
     void *scratch;
     struct tok_tally tally;
+    uint64_t steps;       /* bytes of texts in parts searched for split points, or moved */
     struct strict strict; /* of a text in parts */
     bool begun;           /* inside a text in parts */
+    bool open;            /* without split points: its rest goes to encode_open */
     struct buf rest;      /* its bytes that are not encoded yet */
     uint64_t rest_at;     /* their offset in the text */
 
@@ -39,10 +41,16 @@ struct tok_work {
     size_t part_cap;
     struct tok_ids *spare; /* also: memory for `found` of parts, same capacity */
     size_t nspare;
-    size_t enough;   /* bytes from which a split point is searched */
+    size_t enough;   /* bytes of `rest` from which a split point is searched */
     int32_t last_id; /* of the text so far, -1 before the first id */
     float sum;       /* after the text so far */
 };
+
+/* Passes the buffered text to encode_open, to which the rest of the text will go. */
+int tok_encode_open(const struct tokenizer *t, struct tok_work *w, bool last, struct tok_ids *ids,
+                    struct err *e);
+
+enum { TOK_OPEN = 1 << 18 }; /* bytes without a split point that are buffered */
 
 /* ERR_DATA if the tokenizer is strict and the bytes are not UTF-8. */
 int tok_check_part(const struct tokenizer *t, struct strict *s, const char *text, size_t n,

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/tokenizer/tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/io/file.h"
+#include "base/thread/pool.h"
+#include "tests/t.h"
+#include "tests/tok/make.h"
+#include "tok/text/base64.h"
+
+/* Long texts without split points: the ids of the whole, from any parts, and work that grows as the
+ * text does. */
+
+enum { MB = 1000000 };
+
+/* What texts are made of. */
+static const char *const kind[] = {"a",   "ab",     "ACGT",   "0123456789",    " ",  "\n",
+                                   " \n", "\u0301", "\u6f22", "\u6f22\u3042A", "aA", "./\n"};
+enum { KINDS = sizeof(kind) / sizeof(*kind) };
+
+/* WEFT_FULL=1 tries more texts, and longer ones. */
+static bool full(void)
+{
+    return getenv("WEFT_FULL") != NULL;
+}
+
+/* `n` bytes and more of characters of a kind, in turn or at random. */
+static void put_run(struct buf *b, size_t k, size_t n, uint64_t seed)
+{
+    const char *at[16];
+    size_t chars = 0, from = b->len;
+    for (const char *p = kind[k]; *p; p++)
+        if (((unsigned char)*p & 0xc0) != 0x80)
+            at[chars++] = p;
+    at[chars] = kind[k] + strlen(kind[k]);
+    for (uint64_t i = 0; b->len - from < n; i++) {
+        size_t c = chars < 3 ? i % chars : t_rand(seed, i) % chars;
+        buf_add(b, at[c], (size_t)(at[c + 1] - at[c]));
+    }
+}
+
+/* All bytes, then runs and pairs of what texts are made of, some of them by parts. */
+static void open_ranks(const char *pattern, struct tokenizer **t)
+{
+    static const char *const more[] = {
+        "aa",       "aaaa", "aaaaaaaa", "ab",  "ba",       "abab",     "AC",       "GT",
+        "ACGT",     "TA",   "TAT",      "CA",  "00",       "12",       "123",      "  ",
+        "    ",     "   ",  "\n\n",     " \n", "\n\n\n\n", "\xcc\x81", "\x81\xcc", "\u6f22",
+        "\xa2\xe6", "aA",   "Aa",       "./",  "/\n",      "AAA"};
+    struct buf b = {0};
+    struct err e;
+    for (int i = 0; i < 256; i++) {
+        base64_put(&b, &(char){(char)i}, 1);
+        buf_addf(&b, " %d\n", i);
+    }
+    for (int i = 0; i < (int)(sizeof(more) / sizeof(*more)); i++) {
+        base64_put(&b, more[i], strlen(more[i]));
+        buf_addf(&b, " %d\n", 256 + i);
+    }
+    const char *path = t_path("ranks");
+    struct tok_options o = {.path = path, .pattern = pattern};
+    T_OK(file_replace(path, b.data, b.len, &e), &e);
+    T_OK(tok_open(&o, t, &e), &e);
+    buf_finish(&b);
+}
+
+static void open_sp(uint64_t n, int type, struct tokenizer **t)
+{
+    struct buf b = {0};
+    struct err e;
+    make_random(&b, n, type);
+    const char *path = t_path("made.model");
+    struct tok_options o = {.path = path};
+    T_OK(file_replace(path, b.data, b.len, &e), &e);
+    T_OK(tok_open(&o, t, &e), &e);
+    buf_finish(&b);
+}
+
+static void by_parts(const struct tokenizer *t, struct tok_work *w, struct pool *pool,
+                     struct tok_work *const *work, const struct buf *text, uint64_t seed,
+                     struct tok_ids *ids)
+{
+    struct err e;
+    ids->n = 0;
+    for (size_t at = 0, n; at < text->len; at += n) {
+        n = seed ? 1 + t_rand(seed, at) % 200000 : 65536;
+        n = n < text->len - at ? n : text->len - at;
+        bool last = at + n == text->len;
+        int code = pool ? tok_encode_part_parallel(t, pool, work, text->data + at, n, last, ids, &e)
+                        : tok_encode_part(t, w, text->data + at, n, last, ids, &e);
+        T_OK(code, &e);
+    }
+}
+
+static void same_ids(const struct tokenizer *t, const struct buf *text, uint64_t seed)
+{
+    struct tok_ids want = {0}, got = {0};
+    struct tok_work *w = tok_work_create(t), *work[] = {tok_work_create(t), tok_work_create(t)};
+    struct pool *pool = pool_create(2);
+    struct err e;
+    T_OK(tok_encode(t, w, text->data, text->len, &want, &e), &e);
+    for (int i = 0; i < 2; i++) {
+        by_parts(t, w, i ? pool : NULL, work, text, seed, &got);
+        T_EQ(got.n, want.n);
+        T_MEM(got.id, want.id, want.n * sizeof(*want.id));
+    }
+    T_EQ(tok_work_invalid(work[0]) + tok_work_invalid(work[1]), tok_work_invalid(w) / 2);
+    tok_ids_finish(&want);
+    tok_ids_finish(&got);
+    tok_work_destroy(w);
+    tok_work_destroy(work[0]);
+    tok_work_destroy(work[1]);
+    pool_destroy(pool);
+}
+
+/* A few long runs, then ordinary text, special tokens and bytes that are not UTF-8. */
+static void make_mixed(struct buf *b, uint64_t seed)
+{
+    buf_reset(b);
+    if (seed % 3 == 0)
+        buf_adds(b, "some words first, ");
+    for (uint64_t i = 0; i < 3; i++)
+        put_run(b, t_rand(seed, i) % KINDS,
+                i ? t_rand(seed, 9 + i) % 200000 : (full() ? 2500000 : 500000) + seed,
+                seed * 7 + i);
+    for (uint64_t i = 0; i < 2000 && seed % 2; i++)
+        buf_adds(b, (const char *const[]){" word", "it's ", "\n", "<|endoftext|>", "\xff", "12 34",
+                                          "\u6f22\u5b57", "ab"}[t_rand(seed, 100 + i) % 8]);
+    put_run(b, t_rand(seed, 5) % KINDS, 1 + t_rand(seed, 6) % 300000, seed);
+}
+
+static void ids_are_those_of_the_whole(void)
+{
+    static const char *const pattern[] = {"gpt2", "cl100k", "o200k", "llama3", "v1", "v2"};
+    struct buf text = {0};
+    struct tokenizer *t;
+    uint64_t rounds = full() ? 40 : 1;
+    for (uint64_t k = 0; k < sizeof(pattern) / sizeof(*pattern) + 4; k++) {
+        if (k < 6)
+            open_ranks(pattern[k], &t);
+        else
+            open_sp(k * 173 & 4095, k < 8 ? SP_BPE : SP_UNIGRAM, &t);
+        for (uint64_t i = 0; i < rounds; i++) {
+            make_mixed(&text, k * 100 + i);
+            same_ids(t, &text, i);
+        }
+        tok_close(t);
+    }
+    buf_finish(&text);
+}
+
+/* Work for a byte at 8 MB against that at 1 MB. */
+static void is_linear(struct tokenizer *t, size_t k)
+{
+    struct buf text = {0};
+    struct tok_ids ids = {0};
+    double each[2];
+    for (int i = 0; i < 2; i++) {
+        struct tok_work *w = tok_work_create(t);
+        buf_reset(&text);
+        put_run(&text, k, (i ? 8 : 1) * MB, 1);
+        by_parts(t, w, NULL, NULL, &text, 0, &ids);
+        each[i] = (double)(tok_work_steps(w) + text.len) / (double)text.len;
+        tok_work_destroy(w);
+    }
+    if (each[1] > 1.5 * each[0])
+        printf("# kind %zu: %.1f for each byte of 1 MB, %.1f of 8 MB\n", k, each[0], each[1]);
+    T_CHECK(each[1] <= 1.5 * each[0]);
+    tok_ids_finish(&ids);
+    buf_finish(&text);
+}
+
+static void byte_level_is_linear(void)
+{
+    static const char *const pattern[] = {"gpt2", "cl100k"};
+    for (int i = 0; i < 2; i++) {
+        struct tokenizer *t;
+        open_ranks(pattern[i], &t);
+        for (size_t k = 0; k < (full() ? (size_t)KINDS : 5); k++)
+            is_linear(t, k);
+        tok_close(t);
+    }
+}
+
+static void models_are_linear(void)
+{
+    static const int type[] = {SP_BPE, SP_UNIGRAM};
+    for (int i = 0; i < 2; i++) {
+        struct buf b = {0};
+        struct tokenizer *t;
+        struct err e;
+        make_piece(&b, "<unk>", 0, SP_UNKNOWN);
+        make_piece(&b, "<s>", 0, SP_CONTROL);
+        make_piece(&b, "</s>", 0, SP_CONTROL);
+        static const char *const piece[] = {
+            "a", "b", "aa", "ab", "ba",     "abab",         "aaa",         "A",
+            "C", "G", "T",  "AC", "GT",     "TA",           "CA",          "CAT",
+            "0", "1", "01", "12", "\u2581", "\u2581\u2581", "\u6f22\u6f22"};
+        for (size_t k = 0; k < sizeof(piece) / sizeof(*piece); k++)
+            make_piece(&b, piece[k], -1 - (float)k / 8, SP_NORMAL);
+        make_trainer(&b, type[i], false);
+        make_normalizer(&b, NULL, 0);
+        const char *path = t_path("linear.model");
+        T_OK(file_replace(path, b.data, b.len, &e), &e);
+        struct tok_options o = {.path = path};
+        T_OK(tok_open(&o, &t, &e), &e);
+        for (size_t k = 0; k < (full() ? (size_t)KINDS : 5); k++)
+            is_linear(t, k);
+        tok_close(t);
+        buf_finish(&b);
+    }
+}
+
+T_MAIN(T_CASE(ids_are_those_of_the_whole), T_CASE(byte_level_is_linear), T_CASE(models_are_linear))

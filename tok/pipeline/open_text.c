@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/pipeline/open_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/core/utf8.h"
+#include "tok/bpe/stream.h"
+#include "tok/pretok/scan_open.h"
+
+enum {
+    ENOUGH = 1 << 16,   /* bytes that are worth looking at */
+    LONG = 1 << 12,     /* bytes of a pre-token that is encoded before its end; more than a token */
+    STREAMED = 1 << 16, /* bytes of a segment that goes to the stream */
+    BEHIND = 8          /* bytes on either side of a position that may decide whether it splits */
+};
+
+struct pipe_open {
+    struct buf raw;  /* the beginning of a character */
+    struct buf text; /* `head` bytes that stand for the beginning of a pre-token (scan_shorten),
+                        then what is not encoded yet */
+    size_t head;
+    size_t enough; /* bytes of `text` from which it is looked at again */
+    struct scan_open scan;
+    struct buf segment; /* of the pre-token that is open: its last segment. Of one that streams,
+                           bytes from `done` on are not in the stream */
+    size_t done, least; /* least: bytes from which it is looked at again */
+    bool streaming, unfit;
+    struct bpe_stream *stream;
+    struct buf context;
+};
+
+struct run {
+    const struct pipe *p;
+    struct pipe_work *w;
+    struct pipe_open *o;
+    struct tok_ids *ids;
+    struct tok_tally *tally;
+    struct err *e;
+};
+
+static bool plain_tokens(const struct pipe_spec *s)
+{
+    for (size_t i = 0; i < s->ntokens; i++)
+        if (s->token[i].single_word || s->token[i].lstrip || s->token[i].rstrip)
+            return false;
+    return true;
+}
+
+bool pipe_can_open(const struct pipe *p)
+{
+    return p->family != SCAN_NONE && p->all_bytes && !p->random && !p->segments && !p->spec.nnorm &&
+           !p->spec.pre[0].prefix_space && !(p->raw && p->normal) &&
+           p->mode != TOK_SPECIALS_ERROR && plain_tokens(&p->spec);
+}
+
+struct pipe_open *pipe_open_create(void)
+{
+    return mem_own(sizeof(struct pipe_open));
+}
+
+void pipe_open_destroy(struct pipe_open *o)
+{
+    if (!o)
+        return;
+    buf_finish(&o->raw);
+    buf_finish(&o->text);
+    buf_finish(&o->segment);
+    buf_finish(&o->context);
+    scan_open_finish(&o->scan);
+    bpe_stream_destroy(o->stream);
+    free(o);
+}
+
+static void drop_front(struct buf *b, size_t n)
+{
+    b->len -= n;
+    memmove(b->data, b->data + n, b->len);
+}
+
+/* ---- a pre-token that is open ---------------------------------------------------------------- */
+
+static void open_put_ids(void *arg, const uint32_t *sym, size_t n)
+{
+    struct tok_ids *ids = arg;
+    memcpy(tok_ids_reserve(ids, n), sym, n * sizeof(*sym));
+    ids->n += n;
+}
+
+static void open_stream_bytes(const struct run *r, size_t end, bool last)
+{
+    struct pipe_open *o = r->o;
+    uint32_t *sym = pipe_sym_room(r->w, end - o->done + 1);
+    for (size_t i = o->done; i < end; i++)
+        sym[i - o->done] = r->p->byte_sym[(uint8_t)o->segment.data[i]];
+    bpe_stream_put(o->stream, sym, end - o->done, last, open_put_ids, r->ids);
+    o->done = end;
+    o->streaming = !last;
+    size_t gone = last ? end : end > BEHIND ? end - BEHIND : 0;
+    r->tally->steps += o->segment.len - gone;
+    drop_front(&o->segment, gone);
+    o->done = last ? 0 : end - gone;
+    o->least = last ? 0 : o->least;
+}
+
+static void open_make_room(struct pipe_work *w, size_t n)
+{
+    if (w->start_cap >= n + 1)
+        return;
+    w->start_cap = n + n / 2 + 1;
+    w->start = mem_grow(w->start, w->start_cap, sizeof(*w->start));
+    w->cut = mem_grow(w->cut, w->start_cap, sizeof(*w->cut));
+}
+
+/* The first split point from `from` on that the bytes up to `sure` decide; `sure`: none. */
+static size_t open_next_cut(const struct run *r, size_t from, size_t sure)
+{
+    struct buf *b = &r->o->segment;
+    const uint32_t ends[] = {0, (uint32_t)b->len};
+    if (!r->p->by_merges || !b->len)
+        return sure;
+    open_make_room(r->w, b->len);
+    memset(buf_reserve(b, TEXT_SLACK), 0, TEXT_SLACK);
+    size_t n = cut_segments(&r->p->cut, b->data, ends, 1, 0, r->w->cut), i = 1;
+    while (i < n && r->w->cut[i] < from)
+        i++;
+    return i < n && r->w->cut[i] < sure ? r->w->cut[i] : sure;
+}
+
+/* More of the segment that streams, up to its end if that is known. */
+static void open_stream_on(const struct run *r, bool end)
+{
+    struct pipe_open *o = r->o;
+    size_t n = o->segment.len, sure = end ? n : n > BEHIND ? n - BEHIND : 0;
+    if (o->done >= sure && !end)
+        return;
+    size_t at = open_next_cut(r, o->done + !o->done, sure);
+    open_stream_bytes(r, at, at < sure || end);
+}
+
+static int open_put_words(const struct run *r, const char *text, const uint32_t *start, size_t n)
+{
+    return word_cache_encode(r->w->cache, text, start, n, pipe_premerge_words, r->p, r->w, r->ids,
+                             r->e);
+}
+
+/* The segments that are complete. */
+static int open_segments(const struct run *r, bool end)
+{
+    struct pipe_open *o = r->o;
+    struct buf *b = &o->segment;
+    size_t n = b->len;
+    const uint32_t ends[] = {0, (uint32_t)n};
+    if (!n)
+        return 0;
+    open_make_room(r->w, n);
+    memset(buf_reserve(b, TEXT_SLACK), 0, TEXT_SLACK);
+    size_t k = 1;
+    if (r->p->by_merges)
+        k = cut_segments(&r->p->cut, b->data, ends, 1, CUT_ABOVE, r->w->cut);
+    else
+        memcpy(r->w->cut, ends, sizeof(ends));
+    k -= !end;
+    while (!end && k && n - r->w->cut[k] < BEHIND)
+        k--;
+    size_t used = r->w->cut[k];
+    int code = k ? open_put_words(r, b->data, r->w->cut, k) : 0;
+    r->tally->steps += n;
+    drop_front(b, used);
+    o->least = used ? 0 : 2 * n;
+    return code;
+}
+
+/* More bytes of the open pre-token. */
+static int open_feed(const struct run *r, const char *text, size_t n, bool end)
+{
+    struct pipe_open *o = r->o;
+    int code = 0;
+    buf_add(&o->segment, text, n);
+    if (o->streaming)
+        open_stream_on(r, end);
+    while (!code && !o->streaming && (end ? o->segment.len > 0 : o->segment.len >= o->least)) {
+        size_t before = o->segment.len;
+        code = open_segments(r, end);
+        if (code || o->segment.len < STREAMED || o->unfit)
+            break;
+        if (!o->stream)
+            o->stream = bpe_stream_create(r->p->stream);
+        o->unfit = !o->stream;
+        o->streaming = o->stream;
+        if (o->streaming)
+            open_stream_on(r, end);
+        if (o->segment.len == before)
+            break;
+    }
+    return code;
+}
+
+/* ---- text between added tokens --------------------------------------------------------------- */
+
+static int open_words(const struct run *r, const char *text, const uint32_t *start, size_t n)
+{
+    const uint32_t *at = start;
+    if (r->p->by_merges) {
+        n = cut_segments(&r->p->cut, text, start, n, CUT_ABOVE, r->w->cut);
+        at = r->w->cut;
+    }
+    return open_put_words(r, text, at, n);
+}
+
+/* Goes on with the pre-token that text begins with, `head` bytes of which stand for those that are
+ * encoded; returns its bytes up to where it is sure. */
+static int open_go_on(const struct run *r, const char *text, size_t sure, bool end, size_t *ret)
+{
+    struct pipe_open *o = r->o;
+    size_t stop = r->w->start[1] < sure ? r->w->start[1] : sure;
+    bool whole = end || r->w->start[1] < sure;
+    stop = stop < o->head ? o->head : stop;
+    int code = open_feed(r, text + o->head, stop - o->head, whole);
+    *ret = stop;
+    if (!whole)
+        scan_shorten(text, stop, &o->context);
+    return code;
+}
+
+/*
+ * Encodes text[0 .. n), of which `head` bytes stand for the beginning of a pre-token; with `end`
+ * all. *ret_used: the bytes not needed again; o->context stands for the beginning of the pre-token
+ * that is open there.
+ */
+static int open_gap(const struct run *r, const char *text, size_t n, bool end, size_t *ret_used)
+{
+    struct pipe_open *o = r->o;
+    size_t count, sure = n, i = 0, k;
+    int code = 0;
+    *ret_used = 0;
+    open_make_room(r->w, n + TEXT_SLACK);
+    if (end)
+        count = n ? scan_starts(r->p->family, text, n, r->w->start) : 0;
+    else
+        sure = scan_sure(r->p->family, &o->scan, text, n, r->w->start, &count);
+    r->tally->steps += n;
+    if (o->head) {
+        code = open_go_on(r, text, sure, end && count < 2, ret_used);
+        if (code || o->context.len)
+            return code;
+        o->head = 0;
+        i = 1;
+    }
+    for (k = i; k < count && (end || r->w->start[k + 1] < sure); k++)
+        ;
+    if (k > i)
+        code = open_words(r, text, r->w->start + i, k - i);
+    size_t from = k < count ? r->w->start[k] : n;
+    *ret_used = from;
+    if (code || from >= sure || sure - from < LONG)
+        return code;
+    code = open_feed(r, text + from, sure - from, false);
+    scan_shorten(text + from, sure - from, &o->context);
+    *ret_used = sure;
+    return code;
+}
+
+/* ---- the text -------------------------------------------------------------------------------- */
+
+/* The last position where no added token may be under way. */
+static size_t open_border(const struct run *r, bool last)
+{
+    const struct added *a = r->p->raw ? r->p->raw : r->p->normal;
+    const struct buf *b = &r->o->text;
+    size_t n = b->len;
+    if (last || !a)
+        return n;
+    while (--n > r->o->head)
+        if (((unsigned char)b->data[n] & 0xc0) != 0x80 && added_parts(a, b->data, n, b->len))
+            return n;
+    return r->o->head;
+}
+
+static int open_take(const struct run *r, bool last)
+{
+    const struct added *a = r->p->raw ? r->p->raw : r->p->normal;
+    struct pipe_open *o = r->o;
+    size_t n = open_border(r, last), done = 0, used = 0;
+    struct added_at at = {.from = o->head, .done = o->head};
+    uint64_t skipped = 0;
+    int code = 0;
+    memset(buf_reserve(&o->text, TEXT_SLACK), 0, TEXT_SLACK);
+    buf_reset(&o->context);
+    while (!code && a &&
+           added_next(a, o->text.data, n, r->p->mode == TOK_SPECIALS_TEXT, &at, &skipped)) {
+        code = open_gap(r, o->text.data + done, at.start - done, true, &used);
+        *tok_ids_reserve(r->ids, 1) = at.token->id;
+        r->ids->n += !code;
+        done = at.done = at.end;
+        o->head = 0;
+    }
+    added_end(&at);
+    r->tally->specials += skipped;
+    if (!code)
+        code = open_gap(r, o->text.data + done, n - done, last, &used);
+    used += done;
+    r->tally->steps += o->text.len - used;
+    buf_add(&o->context, o->text.data + used, o->text.len - used);
+    size_t kept = o->text.len - used;
+    o->head = o->context.len - kept;
+    struct buf swap = o->text;
+    o->text = o->context;
+    o->context = swap;
+    o->enough = kept < ENOUGH / 2 ? ENOUGH : 2 * kept;
+    return code;
+}
+
+/* Bytes of a character at the end whose rest may follow. */
+static size_t open_unsure(const char *text, size_t n)
+{
+    for (size_t k = 1; k <= 3 && k <= n; k++) {
+        unsigned char c = (unsigned char)text[n - k];
+        if ((c & 0xc0) == 0x80)
+            continue;
+        return c >= (k == 1 ? 0xc0 : k == 2 ? 0xe0 : 0xf0) ? k : 0;
+    }
+    return 0;
+}
+
+static void open_reset(struct pipe_open *o)
+{
+    o->raw.len = o->text.len = o->segment.len = 0;
+    o->head = o->enough = o->done = o->least = 0;
+    if (o->streaming)
+        bpe_stream_put(o->stream, NULL, 0, true, open_put_ids, &(struct tok_ids){0});
+    o->streaming = false;
+}
+
+int pipe_encode_open(const void *state, void *scratch, const char *text, size_t n, bool last,
+                     struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    struct pipe_work *w = scratch;
+    if (!w->open)
+        w->open = pipe_open_create();
+    struct pipe_open *o = w->open;
+    const struct run r = {state, w, o, ids, tally, e};
+    int code = 0;
+    buf_add(&o->raw, text, n);
+    size_t whole = o->raw.len - (last ? 0 : open_unsure(o->raw.data, o->raw.len));
+    size_t good = w->utf8 ? whole : utf8_good(o->raw.data, whole);
+    buf_add(&o->text, o->raw.data, good);
+    if (good < whole)
+        tally->invalid += utf8_mend(&o->text, o->raw.data + good, whole - good);
+    drop_front(&o->raw, whole);
+    if (o->text.len > TEXT_MAX)
+        code = err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", o->text.len);
+    else if (last || o->text.len >= o->head + o->enough)
+        code = open_take(&r, last);
+    if (o->stream)
+        tally->steps += bpe_stream_take_work(o->stream);
+    if (code || last)
+        open_reset(o);
+    return code;
+}
