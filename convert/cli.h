@@ -13,6 +13,7 @@ struct cli {
     bool json, tensors, same;
     bool dry_run, overwrite;
     int64_t ranks, threads, shard_size, file_size;
+    int64_t tp, pp;
     const char *like, *adapter, *rows;
     int dtype;   /* CLI_DTYPES */
     int to;      /* CLI_FORMATS */

@@ -15,6 +15,7 @@
 #include "convert/cli.h"
 #include "convert/gguf.h"
 #include "convert/identity.h"
+#include "convert/plan.h"
 #include "convert/report.h"
 #include "convert/rows.h"
 #include "convert/source.h"
@@ -122,6 +123,14 @@ static void say_rows(struct buf *b, const struct vocab_rows *r, int64_t vocab)
                  (long long)vocab, r->hf.path);
 }
 
+static int64_t parameters(const struct hf_folder *f)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < f->map.globals; i++)
+        sum += f->map.global[i].size[0] * f->map.global[i].size[1];
+    return sum;
+}
+
 static int import_plan(const struct hf_folder *f, const char *dst, const struct cli *v,
                        const struct vocab_rows *rows, struct err *e)
 {
@@ -129,12 +138,19 @@ static int import_plan(const struct hf_folder *f, const char *dst, const struct 
     buf_addf(&b, "%s: %s, %zu tensors in %zu file%s, as %zu tensors of %s/iter_0000000\n", f->path,
              hf_family_architecture(f->model.family), f->map.tensors, f->shards,
              f->shards == 1 ? "" : "s", f->map.globals, dst);
+    buf_adds(&b, "parameters  ");
+    report_count(&b, (uint64_t)parameters(f));
+    buf_addc(&b, '\n');
     add_features(&b, f);
     add_adapter(&b, f);
     say_rows(&b, rows, f->model.spec.vocab);
     add_ignored(&b, f, v);
+    int code = plan_files(f, &b, e);
+    if (!code && (v->tp || v->pp))
+        code = plan_ranks(f, v->tp ? (int)v->tp : 1, v->pp ? (int)v->pp : 1, &b, e);
     add_needs(&b, dst, f->bytes);
-    int code = cli_write_out(&b, e);
+    if (!code)
+        code = cli_write_out(&b, e);
     buf_finish(&b);
     return code;
 }
@@ -235,6 +251,11 @@ int cmd_import(const struct opts *o, const struct cli *v, struct err *e)
     struct vocab_rows own = {0};
     const struct vocab_rows *rows = NULL;
     int code = two_names(o, "import", e);
+    if (!code && (v->tp || v->pp) && !v->dry_run)
+        code = err_set(e, ERR_USAGE,
+                       "--%s-model-parallel-size only tells --dry-run for which ranks to plan: a "
+                       "checkpoint holds whole tensors for any ranks",
+                       v->tp ? "tensor" : "pipeline");
     if (!code && !file_is_dir(o->file[0]))
         code = err_set(e, ERR_IO, "%s: there is no such folder", o->file[0]);
     if (!code)

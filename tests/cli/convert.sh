@@ -150,6 +150,46 @@ expect 3 "$CONVERT" reshard --rows t.json.rows run none
 err_has "t.json.rows"
 check [ ! -e none/iter_0000010 ]
 
+t "import --dry-run of Llama-3.1-70B, in files without blocks: tensors, parameters, bytes a rank, what is not copied"
+check python3 -c '
+import json, os, struct
+h, f, v, kv = 8192, 28672, 128256, 1024
+t = {"model.embed_tokens.weight": (v, h), "lm_head.weight": (v, h), "model.norm.weight": (h,)}
+for i in range(80):
+    t |= {f"model.layers.{i}.{k}.weight": s for k, s in (("self_attn.q_proj", (h, h)), ("self_attn.k_proj", (kv, h)),
+          ("self_attn.v_proj", (kv, h)), ("self_attn.o_proj", (h, h)), ("mlp.gate_proj", (f, h)), ("mlp.up_proj", (f, h)),
+          ("mlp.down_proj", (h, f)), ("input_layernorm", (h,)), ("post_attention_layernorm", (h,)))}
+at, header = 0, {}
+for k in sorted(t):
+    n = 2 * t[k][0] * (t[k][1] if len(t[k]) > 1 else 1)
+    header[k] = {"dtype": "BF16", "shape": t[k], "data_offsets": [at, at + n]}
+    at += n
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+os.mkdir("70b")
+with open("70b/model.safetensors", "wb") as o:
+    o.write(struct.pack("<Q", len(text)) + text)
+    o.truncate(8 + len(text) + at)
+rope = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)
+json.dump(dict(model_type="llama", architectures=["LlamaForCausalLM"], hidden_size=h, intermediate_size=f, num_hidden_layers=80,
+               num_attention_heads=64, num_key_value_heads=8, max_position_embeddings=131072, vocab_size=v, rms_norm_eps=1e-5,
+               hidden_act="silu", rope_theta=5e5, rope_scaling=rope, tie_word_embeddings=False, torch_dtype="bfloat16"),
+          open("70b/config.json", "w"))'
+echo text >70b/README.md
+expect 0 "$CONVERT" import --dry-run --tensor-model-parallel-size 8 --pipeline-model-parallel-size 2 70b none
+out_has "LlamaForCausalLM, 723 tensors in 1 file, as 723 tensors of none/iter_0000000"
+out_has "parameters  70,553,706,496"
+out_has "to write    141,107,412,992 bytes"
+out_has "tensor-parallel 8, pipeline 2; the vocabulary is padded to 129,024"
+out_has "stage 0     8,821,932,032 bytes of weights a rank"
+out_has "stage 1     8,821,948,416 bytes of weights a rank"
+out_has "ignored     the file README.md, which is not copied"
+check [ ! -e none/iter_0000000 ]
+expect 2 "$CONVERT" import --dry-run --tensor-model-parallel-size 7 70b none
+expect 2 "$CONVERT" import --tensor-model-parallel-size 8 70b none
+err_has "only tells --dry-run"
+rm -r 70b
+
 t "reshard reads what it copies: a damaged source gives nothing"
 flip cut/iter_0000010/exp_avg-00001.safetensors 7000
 expect 7 "$CONVERT" reshard cut none

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CONVERT_PLAN_H
+#define CONVERT_PLAN_H
+
+/* What --dry-run says of a model beside its files. */
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "train/hf/hf_folder.h"
+
+/*
+ * The bytes of weights that a rank of each pipeline stage would hold, its share of the padded
+ * vocabulary included. ERR_USAGE for a model that cannot be cut so; one that train has no layers
+ * for gets a note.
+ */
+int plan_ranks(const struct hf_folder *f, int tp, int pp, struct buf *b, struct err *e);
+
+/* The files of the folder that are neither read nor copied. ERR_IO. */
+int plan_files(const struct hf_folder *f, struct buf *b, struct err *e);
+
+#endif
