@@ -523,8 +523,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .progress_arg = j};
     if (use == MODEL_DECODE)
         ret->micro_batch = ret->micros = 1;
-    code = job_settle_layout(j, use == MODEL_TRAIN, &ret->recompute, e);
-    ret->layout = j->layout;
+    code = job_settle_layout(j, use == MODEL_TRAIN, ret, e);
     return code ? code : job_choose_device(o, ret, e);
 }
 

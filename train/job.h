@@ -77,10 +77,10 @@ int job_open_world(struct job *j, struct err *e);
  * by this, before anything that they do together. */
 int job_agree(struct job *j, int code, struct err *e);
 
-/* Shares out the layers to pipeline stages, and decides what is recomputed, as the options of
- * training say. ERR_USAGE: the model and
+/* Layout, recomputation and objective of a rank: shares out the layers to pipeline stages as the
+ * options of training say. ERR_USAGE: the model and
  * the batch cannot be cut so. */
-int job_settle_layout(struct job *j, bool trains, struct recompute *ret, struct err *e);
+int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struct err *e);
 
 /* The backends that --device leaves: one by its name, or for auto all. --kernels is the CPU's. */
 int job_choose_device(const struct train_options *o, struct rank_config *c, struct err *e);

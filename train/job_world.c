@@ -116,7 +116,7 @@ bool job_is_last(const struct job *j)
     return j->o->world->rank == j->o->world->ranks - 1;
 }
 
-int job_settle_layout(struct job *j, bool trains, struct recompute *ret, struct err *e)
+int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struct err *e)
 {
     const struct layout_model m = {.layers = j->spec.layers,
                                    .heads = j->spec.heads,
@@ -126,11 +126,14 @@ int job_settle_layout(struct job *j, bool trains, struct recompute *ret, struct 
                                    .seq_length = j->seq_length,
                                    .micros = j->micros};
     int code = 0, tp = j->layout.mesh.tp;
+    ret->per_token = trains && j->o->per_token;
     if (trains)
         code = stages_share(&j->o->stages, j->spec.layers, &j->layout, &j->stage_layers, e);
     if (trains && !code)
-        code = stages_recompute(&j->o->recompute, &j->layout, j->spec.layers, ret, e);
-    if (!code && ret->distribute && j->o->micro_batch * j->seq_length * j->spec.hidden % tp)
+        code = stages_recompute(&j->o->recompute, &j->layout, j->spec.layers, &ret->recompute, e);
+    ret->layout = j->layout;
+    if (!code && ret->recompute.distribute &&
+        j->o->micro_batch * j->seq_length * j->spec.hidden % tp)
         code = err_set(
             e, ERR_USAGE,
             "--distribute-saved-activations: %lld x %lld x %lld numbers cannot be shared "

@@ -154,6 +154,10 @@ static const struct opt rows[] = {
             .meta = "N", .group = "training", .verbs = RUN | PLAN | EVAL | GENERATE, .idle = PLAN,
             .brief = "seed of weights, data order and dropout",
             .help = "seed of weights, data order, dropout and sampling"),
+    OPT_ROW(.name = "calculate-per-token-loss", .type = OPT_SWITCH, AT(per_token),
+            .group = "training", .verbs = TRAINS, .brief = "weigh all tokens of a step alike",
+            .help = "learn from the mean loss of all counted tokens of a step, instead of the mean "
+                    "over micro-batches of each one's mean"),
     OPT_ROW(.name = "optimizer", .type = OPT_CHOICE, AT(optimizer), .def = "adam",
             .meta = "adam|sgd", .group = "training", .verbs = TRAINS,
             .brief = "optimizer (adam: AdamW)",

@@ -73,7 +73,7 @@ struct train_options {
     const char *master_addr, *log_dir;
     double timeout_minutes;
     int64_t check_replicas;
-    bool sequence_parallel, distributed_optimizer;
+    bool sequence_parallel, distributed_optimizer, per_token;
     int64_t zero_stage, instances, bucket_size; /* -1, 0, 0: not given */
     bool overlap_grad_reduce, overlap_param_gather;
     /* no option: set by main.c */

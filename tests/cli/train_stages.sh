@@ -113,3 +113,11 @@ expect 2 "$TRAIN" plan $deep --recompute-granularity full --recompute-method blo
 err_has "expected --recompute-num-layers from 1 to 6"
 expect 2 "$TRAIN" plan $deep --checkpoint-activations --distribute-saved-activations
 err_has "expected a --tensor-model-parallel-size above 1"
+
+t "the mean over tokens: another objective, which the size of a micro-batch does not change"
+masked="$tiny --eod-mask-loss --hidden-dropout 0.1 --attention-dropout 0.1"
+expect 0 "$TRAIN" run $masked --train-iters 6 --save per-token --calculate-per-token-loss
+expect 0 "$TRAIN" run $masked --train-iters 6 --save per-token-1 --calculate-per-token-loss --micro-batch-size 1
+agree per-token per-token-1
+expect 0 ranks 2 "$TRAIN" run $masked --train-iters 6 --save per-token-2 --calculate-per-token-loss
+agree per-token per-token-2

@@ -44,6 +44,8 @@ static void rank_take(struct rank *r)
     if (train)
         pipeline_take(r, &s[SLAB_ACTIVATIONS]);
     r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, 4);
+    if (c->per_token)
+        r->optim.labels = tensor_rows(r->totals, 1, 1);
     r->model.route_sums = tensor_rows(r->totals, 2, 2);
     r->host_totals = slab_bytes(&s[SLAB_STAGING], 4 * sizeof(double));
     r->host_norm = slab_bytes(&s[SLAB_STAGING], sizeof(double));
@@ -179,21 +181,23 @@ static void rank_shape(struct rank *r)
     const struct rank_config *c = &r->config;
     int tp = c->layout.mesh.tp;
     struct coord at = mesh_coord(c->layout.mesh, c->rank);
-    r->model = (struct model){.stage = layout_stage(c->layout, c->spec.layers, at.pp, 0),
-                              .params = &r->params,
-                              .spec = &r->config.spec,
-                              .ops = &r->ops,
-                              .comm = &r->comm,
-                              .seed = c->seed,
-                              .context = {.cp = c->layout.mesh.cp, .rank = at.cp},
-                              .layout = &r->config.layout,
-                              .heads = c->spec.heads / tp,
-                              .kv_heads = c->spec.kv_heads < tp ? 1 : c->spec.kv_heads / tp,
-                              .ffn = c->spec.ffn / tp,
-                              .sequence = c->layout.sequence,
-                              .recompute = c->recompute,
-                              .route_scale = 1.0 / (double)(c->micros * c->layout.mesh.dp),
-                              .host = &r->host};
+    r->model =
+        (struct model){.stage = layout_stage(c->layout, c->spec.layers, at.pp, 0),
+                       .params = &r->params,
+                       .spec = &r->config.spec,
+                       .ops = &r->ops,
+                       .comm = &r->comm,
+                       .seed = c->seed,
+                       .context = {.cp = c->layout.mesh.cp, .rank = at.cp},
+                       .layout = &r->config.layout,
+                       .heads = c->spec.heads / tp,
+                       .kv_heads = c->spec.kv_heads < tp ? 1 : c->spec.kv_heads / tp,
+                       .ffn = c->spec.ffn / tp,
+                       .sequence = c->layout.sequence,
+                       .recompute = c->recompute,
+                       .route_scale = c->per_token ? (double)(c->micro_batch * c->seq_length)
+                                                   : 1.0 / (double)(c->micros * c->layout.mesh.dp),
+                       .host = &r->host};
     count_layers(c, at.pp, &r->model);
     bool sharing = c->layout.zero && c->use == MODEL_TRAIN;
     int64_t size = c->bucket_size ? c->bucket_size
@@ -357,6 +361,8 @@ void rank_describe(const struct rank *r, struct buf *out)
 double rank_loss_scale(const struct rank *r, double labels)
 {
     double micros = (double)r->config.micros;
+    if (r->config.per_token)
+        return 1;
     if (!FAULT("dp_scale"))
         micros *= r->config.layout.mesh.dp;
     if (FAULT("context_scale"))

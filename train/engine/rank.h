@@ -68,6 +68,7 @@ struct rank_config {
     /* DTYPE_F32; DTYPE_BF16 for weights and activations with fp32 master weights, moments and
      * gradients; DTYPE_F64 for gradient checks */
     enum dtype real;
+    bool per_token;             /* the objective is the mean over labels (step.c) */
     struct recompute recompute; /* checked by the caller (train/stages.h) */
     int threads;                /* 0: one for each processor */
     const char *kernels;        /* most that init_ops may use; NULL: the best */

@@ -21,11 +21,17 @@
  * A mixture of experts adds the balancing and z losses of its layers to each micro-batch's mean
  * (model/experts.c), whatever its labels.
  *
+ * With per_token (--calculate-per-token-loss) the objective is the mean over all counted labels of
+ * the step instead. Their number is known when the last micro-batch is, so gradients are those of
+ * the sum (scale 1), and norm and clip factor are divided by the number, which reduce_totals has
+ * added up, as is the printed loss (struct optim, `labels`). Without any counted label nothing is
+ * divided. Experts' losses then weigh as many labels as a micro-batch has tokens.
+ *
  * The loss that is logged is another number, as in Megatron-LM: the sum of all losses of the step
  * by the sum of its counted labels.
  */
 
-void step_issue_micro(struct rank *r, const struct batch *b, float scale)
+void step_issue_micro(struct rank *r, const struct batch *b, double scale)
 {
     struct model_pass p = rank_pass(r, b, true);
     rank_stage(r, b);
@@ -81,8 +87,9 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
         return code;
     int64_t samples = rank_samples(r);
     ret->loss = mean_loss(r);
-    ret->balance = r->host_totals[2] * r->model.route_scale / (double)r->config.spec.layers;
-    ret->z = r->host_totals[3] * r->model.route_scale / (double)r->config.spec.layers;
+    double share = 1.0 / (double)(r->config.micros * r->config.layout.mesh.dp);
+    ret->balance = r->host_totals[2] * share / (double)r->config.spec.layers;
+    ret->z = r->host_totals[3] * share / (double)r->config.spec.layers;
     ret->grad_norm = *r->host_norm;
     ret->skipped = skip != 0;
     r->at.iteration++;

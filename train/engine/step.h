@@ -24,7 +24,7 @@ struct step_result {
 int step_train(struct rank *r, struct loader *in, struct step_result *ret, struct err *e);
 
 /* Forward, loss and backward of one micro-batch, on a rank without pipeline. */
-void step_issue_micro(struct rank *r, const struct batch *b, float scale);
+void step_issue_micro(struct rank *r, const struct batch *b, double scale);
 
 /* What step_train issues after the last micro-batch, without a value read: the planner runs this,
  * too. */

@@ -126,7 +126,7 @@ static void chunk_backward(struct model *m, const struct chunk *c)
 }
 
 static void chunk_loss(struct model *m, const struct model_pass *p, const struct chunk *c,
-                       struct tensor total, float scale)
+                       struct tensor total, double scale)
 {
     struct row_stats s = take_stats(m, c->rows);
     struct tensor label = tensor_rows(m->a.label, c->begin, c->rows);
@@ -157,7 +157,7 @@ static void chunk_loss(struct model *m, const struct model_pass *p, const struct
         chunk_backward(m, c);
 }
 
-void model_loss(struct model *m, const struct model_pass *p, struct tensor total, float scale)
+void model_loss(struct model *m, const struct model_pass *p, struct tensor total, double scale)
 {
     struct slab *ws = m->ops->workspace;
     size_t before = slab_mark(ws);

@@ -224,7 +224,7 @@ struct tensor model_output(const struct model *m);
  * and leaves each token's in acts.loss. With train, also gradients of the head, and of y into
  * acts.dy; scale is d objective / d (sum of losses).
  */
-void model_loss(struct model *m, const struct model_pass *p, struct tensor total, float scale);
+void model_loss(struct model *m, const struct model_pass *p, struct tensor total, double scale);
 
 /* From acts.dy, in an earlier stage from the stream's gradient in acts.dr, down to the embedding,
  * in a later stage to acts.dr; adds to the gradients. */

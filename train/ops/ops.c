@@ -505,6 +505,8 @@ void op_clip(struct ops *o, const struct clip_args *a)
     need_typed(c, "norm", a->norm, DTYPE_F64, 1);
     need_typed(c, "factor", a->factor, DTYPE_F64, 1);
     need_typed(c, "skip", a->skip, DTYPE_I32, 1);
+    if (!tensor_none(a->count))
+        need_typed(c, "count", a->count, DTYPE_F64, 1);
     BUG_ON(!(a->max_norm >= 0), "clip: to %g", a->max_norm);
     o->call(o, OP_CLIP, a);
 }

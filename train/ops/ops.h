@@ -207,7 +207,7 @@ struct xent_stats_args {
 struct xent_loss_args {
     struct tensor logits, label, max, sum, target, mask /* F32 [n] */, loss, total /* F64 [1] */;
     int64_t first;
-    float scale;
+    double scale;
     bool grad;
 };
 
@@ -242,10 +242,11 @@ struct sumsq_args {
 /*
  * From the sum of squares: norm = sqrt(total), factor = min(1, max_norm / (norm + 1e-6)) as
  * Megatron computes it (max_norm 0: 1), skip = 0; if norm is not finite, factor = 0 and skip = 1.
- * All F64 [1] but skip, I32 [1].
+ * With `count` the gradients are to be divided by it, at least 1: norm = sqrt(total) / count, and
+ * factor is divided by it, too. All F64 [1] but skip, I32 [1].
  */
 struct clip_args {
-    struct tensor total, norm, factor, skip;
+    struct tensor total, norm, factor, skip, count /* or none */;
     double max_norm;
 };
 

@@ -123,6 +123,7 @@ void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, 
                                      .norm = o->norm,
                                      .factor = o->factor,
                                      .skip = o->skip,
+                                     .count = FAULT("label_count") ? (struct tensor){0} : o->labels,
                                      .max_norm = o->clip});
     for (size_t i = 0; i < zero_pieces(o->zero); i++)
         for (int k = 0; k < o->params->n; k++)

@@ -47,7 +47,8 @@ struct optim {
     struct tensor master;         /* what is updated: `weights`, or kept ones of a wider type */
     struct tensor state[OPTIM_STATES]; /* kept */
     struct tensor total, norm, factor; /* F64 [1] */
-    struct tensor skip; /* I32 [1]: 1 if the norm was not finite and nothing was done */
+    struct tensor labels; /* F64 [1]: gradients are to be divided by it; none: they are means */
+    struct tensor skip;   /* I32 [1]: 1 if the norm was not finite and nothing was done */
     double beta1, beta2, eps, momentum, decay, clip;
 };
 

@@ -466,6 +466,49 @@ static void context_of_each_layer(void)
     printf("# %d cells\n", cells - before);
 }
 
+/* The other objective: as one rank, whatever the size of a micro-batch; and of a single micro-batch
+ * it is the first one. */
+static void per_token_loss(void)
+{
+    static const struct shares all[] = {
+        {1, 1, 1, 1, false, 0, {4}},          {1, 4, 1, 1, false, 0, {4}},
+        {2, 2, 1, 1, true, 1, {4}},           {1, 2, 2, 1, false, 1, {2, 2}},
+        {1, 1, 2, 2, false, 0, {1, 1, 1, 1}},
+    };
+    static const int64_t rows[] = {CELL_ROWS, 1, 4};
+    int before = cells;
+    for (int i = 0; i < 4; i++) {
+        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
+                         .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
+                         .optimizer = i & 2 ? OPTIM_SGD_PLAIN : OPTIM_ADAM,
+                         .per_token = true,
+                         .micros = 8,
+                         .steps = CELL_STEPS};
+        struct cell_single single;
+        char why[600];
+        c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
+        c.layout = layout_plain(mesh_single());
+        if (cell_run_single(&c, &single, why, sizeof(why)))
+            t_fail(__FILE__, __LINE__, "%s", why);
+        for (size_t k = 0; k < 3 * (sizeof(all) / sizeof(all[0])); k++) {
+            struct cell other = c;
+            other.layout = layout_of(&all[k / 3]);
+            other.rows = rows[k % 3];
+            other.micros = c.micros * CELL_ROWS / other.rows;
+            run_cell(other, &single);
+        }
+        cell_single_finish(&single);
+        c.micros = 1;
+        if (cell_run_single(&c, &single, why, sizeof(why)))
+            t_fail(__FILE__, __LINE__, "%s", why);
+        c.per_token = false;
+        c.other_grads = true;
+        run_cell(c, &single);
+        cell_single_finish(&single);
+    }
+    printf("# %d cells\n", cells - before);
+}
+
 static void several_axes(void)
 {
     sweep(is_several);
@@ -545,6 +588,6 @@ static void any_layout_resumes_any_other(void)
 T_MAIN(T_CASE(data_parallel), T_CASE(mixture), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
        T_CASE(several_axes), T_CASE(zero_1), T_CASE(zero_2), T_CASE(zero_3), T_CASE(instances),
        T_CASE(overlap), T_CASE(pipeline), T_CASE(pipeline_and_others), T_CASE(interleaved),
-       T_CASE(uneven_stages), T_CASE(recomputation), T_CASE(context_parallel),
+       T_CASE(uneven_stages), T_CASE(recomputation), T_CASE(per_token_loss), T_CASE(context_parallel),
        T_CASE(context_and_others), T_CASE(context_of_each_layer),
        T_CASE(any_layout_resumes_any_other))

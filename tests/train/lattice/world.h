@@ -45,6 +45,9 @@ struct cell {
     enum dtype real;
     enum optim_kind optimizer;
     struct recompute recompute;
+    int64_t rows;     /* of a micro-batch; 0: CELL_ROWS */
+    bool per_token;   /* the objective */
+    bool other_grads; /* they are those of another multiple of the objective: not compared */
     struct cell_bytes *bytes; /* what is set by a run; NULL: nothing */
     int steps;                /* the last one */
     const char *load, *save;  /* folders: of the checkpoint to start from, and of that which is

@@ -443,10 +443,30 @@ static void fill_and_copy_keep_to_their_rows(void)
     world_guarded(&w);
 }
 
+/* Gradients that are to be divided by a count: of 4 labels, and of none. */
+static void clip_divides_by_a_count(void)
+{
+    begin(14);
+    struct clip_args c = {.total = one(DTYPE_F64, 64),
+                          .norm = one(DTYPE_F64, 0),
+                          .factor = one(DTYPE_F64, 0),
+                          .skip = one(DTYPE_I32, 0),
+                          .count = one(DTYPE_F64, 4),
+                          .max_norm = 1};
+    op_clip(&w.ops, &c);
+    T_NEAR(world_get(c.norm, 0), 2, 1e-15);
+    T_NEAR(world_get(c.factor, 0), 1 / (2 + 1e-6) / 4, 1e-15);
+    world_set(c.count, 0, 0);
+    op_clip(&w.ops, &c);
+    T_NEAR(world_get(c.norm, 0), 8, 1e-15);
+    T_NEAR(world_get(c.factor, 0), 1 / (8 + 1e-6), 1e-15);
+    world_guarded(&w);
+}
+
 T_MAIN(T_CASE(embed_adds_and_drops), T_CASE(norm_has_mean_zero_and_square_one),
        T_CASE(norm_adds_the_residual_in_place), T_CASE(matmul_in_every_orientation),
        T_CASE(gelu_has_its_known_values), T_CASE(glu_is_silu_times_gate), T_CASE(rope_turns_pairs),
        T_CASE(attention_is_softmax_of_what_is_seen), T_CASE(attention_decodes_as_it_trains),
        T_CASE(xent_of_even_logits_is_log_v), T_CASE(adamw_of_a_constant_gradient),
        T_CASE(sgd_of_a_constant_gradient), T_CASE(clip_measures_and_skips),
-       T_CASE(fill_and_copy_keep_to_their_rows))
+       T_CASE(clip_divides_by_a_count), T_CASE(fill_and_copy_keep_to_their_rows))

@@ -160,7 +160,7 @@ static void loss_task(void *arg, int task, int thread)
         row(a->loss, 0)[i] = (float)loss;
         total += loss;
         if (a->grad)
-            logits_to_gradient(a, i, mask * (double)a->scale);
+            logits_to_gradient(a, i, mask * a->scale);
     }
     job->total[task] = total;
 }

@@ -63,7 +63,8 @@ void REF(sumsq)(struct ops *o, const void *args, void *scratch)
 void REF(clip)(struct ops *o, const void *args, void *scratch)
 {
     const struct clip_args *a = args;
-    double total = *(const double *)a->total.data, norm = sqrt(total), factor = 1;
+    double count = tensor_none(a->count) ? 1 : fmax(1, *(const double *)a->count.data);
+    double total = *(const double *)a->total.data, norm = sqrt(total) / count, factor = 1;
     (void)o;
     (void)scratch;
     if (!isfinite(norm))
@@ -71,6 +72,6 @@ void REF(clip)(struct ops *o, const void *args, void *scratch)
     else if (a->max_norm > 0 && a->max_norm / (norm + 1e-6) < 1)
         factor = a->max_norm / ((FAULT("clip") ? total : norm) + 1e-6);
     *(double *)a->norm.data = norm;
-    *(double *)a->factor.data = factor;
+    *(double *)a->factor.data = factor / count;
     *(int32_t *)a->skip.data = isfinite(norm) ? 0 : 1;
 }

@@ -59,7 +59,7 @@ void REF(xent_loss)(struct ops *o, const void *args, void *scratch)
         row(a->loss, 0)[i] = (real)loss;
         total += loss;
         if (a->grad)
-            logits_to_gradient(a, i, mask * (double)a->scale);
+            logits_to_gradient(a, i, mask * a->scale);
     }
     *(double *)a->total.data += total;
 }

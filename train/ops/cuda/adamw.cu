@@ -237,24 +237,25 @@ extern "C" void cuda_sumsq(ops *o, const void *args, void *scratch)
 /* ---- clipping ----------------------------------------------------------------------------------
  */
 
-static __global__ void clip(const double *total, double *norm, double *factor, int32_t *skip,
-                            double max_norm)
+static __global__ void clip(const double *total, const double *count, double *norm, double *factor,
+                            int32_t *skip, double max_norm)
 {
-    double length = sqrt(*total), f = 1;
+    double share = count ? fmax(1, *count) : 1, length = sqrt(*total) / share, f = 1;
     bool finite = isfinite(length);
     if (!finite)
         f = 0;
     else if (max_norm > 0 && max_norm / (length + 1e-6) < 1)
         f = max_norm / (length + 1e-6);
     *norm = length;
-    *factor = f;
+    *factor = f / share;
     *skip = finite ? 0 : 1;
 }
 
 extern "C" void cuda_clip(ops *o, const void *args, void *)
 {
     const clip_args *a = (const clip_args *)args;
-    clip<<<1, 1, 0, stream_of(o)>>>((const double *)a->total.data, (double *)a->norm.data,
-                                    (double *)a->factor.data, (int32_t *)a->skip.data, a->max_norm);
+    clip<<<1, 1, 0, stream_of(o)>>>((const double *)a->total.data, (const double *)a->count.data,
+                                    (double *)a->norm.data, (double *)a->factor.data,
+                                    (int32_t *)a->skip.data, a->max_norm);
     dev_cuda_check(o->dev, "launch");
 }

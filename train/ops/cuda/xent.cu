@@ -233,7 +233,7 @@ extern "C" void cuda_xent_loss(ops *o, const void *args, void *)
                   .n = a->logits.size[0],
                   .width = a->logits.size[1],
                   .first = a->first,
-                  .scale = (double)a->scale};
+                  .scale = a->scale};
     if (!j.n)
         return;
     xent_loss<<<1, 1024, 0, stream_of(o)>>>(j);

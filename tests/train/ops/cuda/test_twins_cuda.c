@@ -157,7 +157,7 @@ static void clip(void)
 {
     static const double totals[] = {0, 1e-9, 0.25, 4, 1e30, INFINITY, NAN};
     open_both();
-    for (int i = 0; i < 14; i++) {
+    for (int i = 0; i < 28; i++) {
         struct clip_args a = {.max_norm = i % 2 ? 0 : 1};
         struct tensor *const all[] = {&a.total, &a.norm, &a.factor, &a.skip};
         double ref[4];
@@ -165,7 +165,11 @@ static void clip(void)
         world_clear(&w, 0);
         for (int k = 0; k < 4; k++)
             *all[k] = world_poisoned(&w, k < 3 ? DTYPE_F64 : DTYPE_I32, 0, 1, &n);
-        world_set(a.total, 0, totals[i / 2]);
+        world_set(a.total, 0, totals[i / 2 % 7]);
+        if (i >= 14)
+            a.count = world_poisoned(&w, DTYPE_F64, 0, 1, &n);
+        if (i >= 14)
+            world_set(a.count, 0, i % 3 ? 7 : 0);
         op_clip(&w.ops, &a);
         for (int k = 0; k < 4; k++)
             ref[k] = world_get(*all[k], 0);
@@ -177,6 +181,8 @@ static void clip(void)
         there.norm = mirror_tensor(&gpu, &w, a.norm);
         there.factor = mirror_tensor(&gpu, &w, a.factor);
         there.skip = mirror_tensor(&gpu, &w, a.skip);
+        if (i >= 14)
+            there.count = mirror_tensor(&gpu, &w, a.count);
         op_clip(&gpu.ops, &there);
         mirror_download(&gpu, &w);
         world_guarded(&w);
