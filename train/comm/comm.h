@@ -96,6 +96,7 @@ struct comm {
     int fault; /* code of the first fault that this rank heard of, 0 if none */
     char fault_text[256];
     bool fault_heard; /* another process has told of it */
+    bool planning;    /* calls are counted and not made (train/plan) */
 #if WEFT_FAULTS
     struct comm_counts counts;
 #endif

@@ -32,7 +32,8 @@ bool comm_skips(struct comm *c, struct comm_call *call)
 {
     int me = comm_index(c, call->group);
     struct comm_counts *n = &c->counts;
-    if (!fault_kind(FAULT_NAME) || comm_size(c, call->group) == 1 || call->kind == COMM_BARRIER)
+    if (!fault_kind(FAULT_NAME) || c->planning || comm_size(c, call->group) == 1 ||
+        call->kind == COMM_BARRIER)
         return false;
     if (call->kind != COMM_EXCHANGE) {
         bool both = is("", "", ++n->all);

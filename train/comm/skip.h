@@ -12,7 +12,7 @@
  *     comm_skip:GROUP>:N    the N-th message from any rank to any other in such a group, as
  *                           comm_exchange sends them
  *
- * with N from 1. Barriers, and calls over a group of one rank, are not counted.
+ * with N from 1. Barriers, calls over a group of one rank, and those of a plan are not counted.
  */
 
 #include "train/comm/comm.h"

@@ -127,6 +127,9 @@ struct model {
     struct tensor route_sums;
     double route_scale;
     struct arena *host; /* of its counts, which are made once and stay until the rank is closed */
+    const struct layer_acts *held; /* the first layer of the group whose activations lie in the
+                                    * shared sets, of one place; NULL: of none */
+    const struct layer_acts *held_input; /* likewise, of a stage's input that is shared out */
 };
 
 static inline int unit_of_layer(const struct model *m, int l)

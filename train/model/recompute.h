@@ -27,7 +27,8 @@ int64_t recompute_part(const struct model *m);
 /* After block_forward of layer l: keeps this rank's part of a group's input. */
 void recompute_keep(struct model *m, const struct model_pass *p, int l);
 
-/* Before block_backward of layer l: once more forward, if it is the last of a group. */
+/* Before block_backward of layer l: once more forward, if it is the last of a group and another
+ * group has used the shared sets since. */
 void recompute_group(struct model *m, const struct model_pass *p, int l);
 
 #endif

@@ -97,6 +97,7 @@ void plan_wrap(struct plan *p, struct dev *d, struct ops *o, struct comm *c, boo
     p->comm_wrap.wait = plan_wait;
     d->fn = &p->dev_wrap;
     c->fn = &p->comm_wrap;
+    c->planning = !execute;
     o->call = plan_call;
     o->dry = !execute;
     o->wrapper = p;
@@ -106,6 +107,7 @@ void plan_unwrap(struct plan *p, struct dev *d, struct ops *o, struct comm *c)
 {
     d->fn = p->dev;
     c->fn = p->comm;
+    c->planning = false;
     o->call = p->call;
     o->dry = false;
     o->wrapper = NULL;

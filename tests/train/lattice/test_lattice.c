@@ -274,26 +274,10 @@ static void interleaved(void)
     printf("# %d cells\n", cells - before);
 }
 
-struct shares {
-    int tp, dp, pp, chunks;
-    bool sequence;
-    int zero;
-    int64_t layers[8]; /* of 4 */
-};
-
-static struct layout layout_of(const struct shares *s)
-{
-    return (struct layout){.mesh = mesh_dense(s->tp, 1, s->dp, s->pp),
-                           .chunks = s->chunks,
-                           .sequence = s->sequence,
-                           .zero = s->zero,
-                           .layers = s->layers};
-}
-
 /* Stages without layers are the embedding or the head alone, or pass the stream on. */
 static void uneven_stages(void)
 {
-    static const struct shares all[] = {
+    static const struct cell_shares all[] = {
         {1, 1, 2, 1, false, 0, {3, 1}},
         {1, 1, 2, 1, false, 0, {4, 0}},
         {2, 1, 2, 1, true, 0, {0, 4}},
@@ -303,6 +287,7 @@ static void uneven_stages(void)
         {1, 1, 2, 2, false, 0, {0, 1, 2, 1}},
         {2, 2, 2, 2, true, 1, {1, 0, 3, 0}},
         {1, 2, 2, 4, false, 0, {0, 1, 0, 2, 0, 0, 1, 0}},
+        {1, 1, 2, 2, false, 0, {0, 1, 2, 1}, 2},
     };
     int before = cells;
     for (int i = 0; i < 8; i++) {
@@ -319,7 +304,7 @@ static void uneven_stages(void)
         if (cell_run_single(&c, &single, why, sizeof(why)))
             t_fail(__FILE__, __LINE__, "%s", why);
         for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
-            c.layout = layout_of(&all[k]);
+            c.layout = cell_layout(&all[k]);
             run_cell(c, &single);
         }
         cell_single_finish(&single);
@@ -372,11 +357,13 @@ static void run_recomputations(struct cell c, const struct cell_single *single)
 
 static void recomputation(void)
 {
-    static const struct shares all[] = {
+    static const struct cell_shares all[] = {
         {1, 1, 1, 1, false, 0, {4}},          {2, 1, 1, 1, false, 0, {4}},
         {2, 2, 1, 1, true, 1, {4}},           {1, 1, 2, 1, false, 0, {3, 1}},
         {2, 1, 2, 1, false, 0, {0, 4}},       {2, 1, 2, 2, false, 0, {1, 0, 2, 1}},
         {4, 1, 2, 2, false, 0, {1, 1, 1, 1}}, {2, 2, 1, 1, false, 3, {4}},
+        {1, 2, 1, 1, false, 3, {4}},          {2, 2, 1, 1, true, 2, {4}},
+        {1, 1, 2, 1, false, 0, {1, 3}, 2},    {2, 1, 1, 1, false, 0, {4}, 2},
     };
     int before = cells;
     for (int i = 0; i < 5; i++) {
@@ -394,7 +381,7 @@ static void recomputation(void)
         if (cell_run_single(&c, &single, why, sizeof(why)))
             t_fail(__FILE__, __LINE__, "%s", why);
         for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
-            c.layout = layout_of(&all[k]);
+            c.layout = cell_layout(&all[k]);
             run_recomputations(c, &single);
         }
         cell_single_finish(&single);
@@ -461,49 +448,6 @@ static void context_of_each_layer(void)
             else
                 run_cell(c, &single);
         }
-        cell_single_finish(&single);
-    }
-    printf("# %d cells\n", cells - before);
-}
-
-/* The other objective: as one rank, whatever the size of a micro-batch; and of a single micro-batch
- * it is the first one. */
-static void per_token_loss(void)
-{
-    static const struct shares all[] = {
-        {1, 1, 1, 1, false, 0, {4}},          {1, 4, 1, 1, false, 0, {4}},
-        {2, 2, 1, 1, true, 1, {4}},           {1, 2, 2, 1, false, 1, {2, 2}},
-        {1, 1, 2, 2, false, 0, {1, 1, 1, 1}},
-    };
-    static const int64_t rows[] = {CELL_ROWS, 1, 4};
-    int before = cells;
-    for (int i = 0; i < 4; i++) {
-        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
-                         .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
-                         .optimizer = i & 2 ? OPTIM_SGD_PLAIN : OPTIM_ADAM,
-                         .per_token = true,
-                         .micros = 8,
-                         .steps = CELL_STEPS};
-        struct cell_single single;
-        char why[600];
-        c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
-        c.layout = layout_plain(mesh_single());
-        if (cell_run_single(&c, &single, why, sizeof(why)))
-            t_fail(__FILE__, __LINE__, "%s", why);
-        for (size_t k = 0; k < 3 * (sizeof(all) / sizeof(all[0])); k++) {
-            struct cell other = c;
-            other.layout = layout_of(&all[k / 3]);
-            other.rows = rows[k % 3];
-            other.micros = c.micros * CELL_ROWS / other.rows;
-            run_cell(other, &single);
-        }
-        cell_single_finish(&single);
-        c.micros = 1;
-        if (cell_run_single(&c, &single, why, sizeof(why)))
-            t_fail(__FILE__, __LINE__, "%s", why);
-        c.per_token = false;
-        c.other_grads = true;
-        run_cell(c, &single);
         cell_single_finish(&single);
     }
     printf("# %d cells\n", cells - before);
@@ -588,6 +532,6 @@ static void any_layout_resumes_any_other(void)
 T_MAIN(T_CASE(data_parallel), T_CASE(mixture), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
        T_CASE(several_axes), T_CASE(zero_1), T_CASE(zero_2), T_CASE(zero_3), T_CASE(instances),
        T_CASE(overlap), T_CASE(pipeline), T_CASE(pipeline_and_others), T_CASE(interleaved),
-       T_CASE(uneven_stages), T_CASE(recomputation), T_CASE(per_token_loss), T_CASE(context_parallel),
+       T_CASE(uneven_stages), T_CASE(recomputation), T_CASE(context_parallel),
        T_CASE(context_and_others), T_CASE(context_of_each_layer),
        T_CASE(any_layout_resumes_any_other))

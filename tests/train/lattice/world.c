@@ -74,6 +74,16 @@ struct spec cell_mixtral(void)
     return s;
 }
 
+struct layout cell_layout(const struct cell_shares *s)
+{
+    return (struct layout){.mesh = mesh_dense(s->tp, s->cp ? s->cp : 1, s->dp, s->pp),
+                           .chunks = s->chunks,
+                           .context = CONTEXT_ALL_GATHER,
+                           .sequence = s->sequence,
+                           .zero = s->zero,
+                           .layers = s->layers};
+}
+
 void cell_name(const struct cell *c, char *ret, size_t size)
 {
     const struct layout *l = &c->layout;
@@ -326,7 +336,8 @@ int cell_run_single(const struct cell *c, struct cell_single *ret, char *why, si
         cell_rank_close(&r);
         return -1;
     }
-    *ret = (struct cell_single){.params = r.rank.params, .grads = r.grads, .weights = r.weights};
+    *ret = (struct cell_single){
+        .steps = c->steps, .params = r.rank.params, .grads = r.grads, .weights = r.weights};
     memcpy(ret->loss, r.loss, sizeof(r.loss));
     memcpy(ret->norm, r.norm, sizeof(r.norm));
     memcpy(ret->balance, r.balance, sizeof(r.balance));
@@ -439,7 +450,7 @@ static int compare_rank(const struct cell_rank *c, const struct cell_single *sin
                    ? compare_slab(c, single, grads, tolerance, why, size)
                    : 0;
     bool rounded = c->cell->real == DTYPE_F32 && c->cell->optimizer == OPTIM_ADAM;
-    if (!code && !rounded && c->cell->steps == CELL_STEPS)
+    if (!code && !rounded && c->cell->steps == single->steps)
         code = compare_slab(c, single, weights, tolerance, why, size);
     return code;
 }

@@ -60,6 +60,16 @@ struct cell {
 
 enum cell_overlap { OVERLAP_GRADIENTS = 1, OVERLAP_WEIGHTS = 2 };
 
+/* A layout in short: degrees, what is shared out, and the layers of each stage. */
+struct cell_shares {
+    int tp, dp, pp, chunks;
+    bool sequence;
+    int zero;
+    int64_t layers[8]; /* of 4 */
+    int cp;            /* 0: 1 */
+};
+struct layout cell_layout(const struct cell_shares *s);
+
 /* "gpt F64 tp2 cp1 dp1 pp2x1 3-1 sequence zero1, 8 micro-batches, dropout" */
 void cell_name(const struct cell *c, char *ret, size_t size);
 
@@ -71,6 +81,7 @@ struct cell_numbers {
 
 /* What a single rank ends with. Zeroed: nothing yet. */
 struct cell_single {
+    int steps;
     struct params params;
     struct cell_numbers grads, weights;
     double loss[CELL_STEPS], norm[CELL_STEPS], balance[CELL_STEPS];

@@ -240,7 +240,7 @@ extern "C" void cuda_sumsq(ops *o, const void *args, void *scratch)
 static __global__ void clip(const double *total, const double *count, double *norm, double *factor,
                             int32_t *skip, double max_norm)
 {
-    double share = count ? fmax(1, *count) : 1, length = sqrt(*total) / share, f = 1;
+    double share = count && *count > 1 ? *count : 1, length = sqrt(*total) / share, f = 1;
     bool finite = isfinite(length);
     if (!finite)
         f = 0;

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "tests/t.h"
+#include "tests/train/lattice/world.h"
+
+/* Cells beside the sweeps: the objective over tokens, and single cells for planted faults. */
+
+static int cells;
+
+static void run_cell(struct cell c, const struct cell_single *single)
+{
+    char name[128], why[600];
+    c.seed = (uint64_t)++cells;
+    cell_name(&c, name, sizeof(name));
+    if (cell_run(&c, single, c.real == DTYPE_F32 ? 1e-5 : 1e-9, why, sizeof(why)))
+        t_fail(__FILE__, __LINE__, "%s: %s", name, why);
+}
+
+/* The other objective: as one rank, whatever the size of a micro-batch; and of a single micro-batch
+ * it is the first one. */
+static void per_token_loss(void)
+{
+    static const struct cell_shares all[] = {
+        {1, 1, 1, 1, false, 0, {4}},          {1, 4, 1, 1, false, 0, {4}},
+        {2, 2, 1, 1, true, 1, {4}},           {1, 2, 2, 1, false, 1, {2, 2}},
+        {1, 1, 2, 2, false, 0, {1, 1, 1, 1}}, {1, 2, 1, 1, false, 3, {4}, 2},
+        {2, 2, 1, 1, false, 2, {4}},
+    };
+    static const int64_t rows[] = {CELL_ROWS, 1, 4};
+    int before = cells;
+    for (int i = 0; i < 4; i++) {
+        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
+                         .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
+                         .optimizer = i & 2 ? OPTIM_SGD_PLAIN : OPTIM_ADAM,
+                         .per_token = true,
+                         .micros = 8,
+                         .steps = CELL_STEPS};
+        struct cell_single single;
+        char why[600];
+        c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
+        c.layout = layout_plain(mesh_single());
+        if (cell_run_single(&c, &single, why, sizeof(why)))
+            t_fail(__FILE__, __LINE__, "%s", why);
+        for (size_t k = 0; k < 3 * (sizeof(all) / sizeof(all[0])); k++) {
+            struct cell other = c;
+            other.layout = cell_layout(&all[k / 3]);
+            other.rows = rows[k % 3];
+            other.micros = c.micros * CELL_ROWS / other.rows;
+            run_cell(other, &single);
+        }
+        cell_single_finish(&single);
+        c.micros = 1;
+        if (cell_run_single(&c, &single, why, sizeof(why)))
+            t_fail(__FILE__, __LINE__, "%s", why);
+        c.per_token = false;
+        c.other_grads = true;
+        run_cell(c, &single);
+        cell_single_finish(&single);
+    }
+    printf("# %d cells\n", cells - before);
+}
+
+/* One step of one layout each: the planted fault comm_skip leaves out one of its collectives or
+ * messages after the other (tests/fault/faults.txt). */
+static void run_one(const struct cell_shares *s, bool llama, struct recompute how)
+{
+    struct cell c = {.spec = llama ? cell_llama() : cell_gpt(),
+                     .real = DTYPE_F64,
+                     .micros = 2 * s->dp,
+                     .steps = 1};
+    struct cell_single single;
+    char why[600];
+    c.spec.hidden_dropout = 0.2;
+    c.layout = layout_plain(mesh_single());
+    if (cell_run_single(&c, &single, why, sizeof(why)))
+        t_fail(__FILE__, __LINE__, "%s", why);
+    c.layout = cell_layout(s);
+    c.recompute = how;
+    run_cell(c, &single);
+    cell_single_finish(&single);
+}
+
+static const struct recompute none;
+
+static void one_tensor(void)
+{
+    run_one(&(struct cell_shares){4, 1, 1, 1, false, 0, {4}}, true, none);
+}
+
+static void one_sequence(void)
+{
+    run_one(&(struct cell_shares){2, 1, 1, 1, true, 0, {4}}, false, none);
+}
+
+static void one_data(void)
+{
+    run_one(&(struct cell_shares){1, 2, 1, 1, false, 0, {4}}, false, none);
+}
+
+static void one_zero(void)
+{
+    run_one(&(struct cell_shares){1, 4, 1, 1, false, 1, {4}}, false, none);
+}
+
+static void one_pipeline(void)
+{
+    run_one(&(struct cell_shares){1, 1, 4, 1, false, 0, {0, 2, 1, 1}}, false, none);
+}
+
+static void one_context(void)
+{
+    run_one(&(struct cell_shares){1, 1, 1, 1, false, 0, {4}, 2}, true, none);
+}
+
+static void one_shared_out(void)
+{
+    run_one(&(struct cell_shares){1, 2, 1, 1, false, 3, {4}}, true, none);
+}
+
+static void one_interleaved(void)
+{
+    run_one(&(struct cell_shares){1, 1, 2, 2, false, 0, {1, 1, 1, 1}}, true, none);
+}
+
+static void one_recomputed(void)
+{
+    run_one(&(struct cell_shares){2, 1, 1, 1, false, 0, {4}}, false,
+            (struct recompute){RECOMPUTE_UNIFORM, 2, true});
+}
+
+T_MAIN(T_CASE(per_token_loss), T_CASE(one_tensor), T_CASE(one_sequence), T_CASE(one_data),
+       T_CASE(one_zero), T_CASE(one_pipeline), T_CASE(one_context), T_CASE(one_shared_out),
+       T_CASE(one_interleaved), T_CASE(one_recomputed))
