@@ -161,6 +161,7 @@ struct cell_rank {
     int code;
     double loss[CELL_STEPS], norm[CELL_STEPS], balance[CELL_STEPS];
     struct cell_numbers grads, weights;
+    size_t planned[SLAB_COUNT];
 };
 
 static int64_t cell_rows(const struct cell *c)
@@ -291,6 +292,28 @@ static int save(struct cell_rank *c)
     return code;
 }
 
+/* From here on the slabs' peaks are those of the run: before, those of the plan, which are kept. */
+static void watch_slabs(struct cell_rank *c)
+{
+    for (int i = 0; i < SLAB_COUNT; i++) {
+        struct slab *s = &c->rank.slab[i];
+        c->planned[i] = s->peak;
+        s->peak = s->used;
+    }
+}
+
+/* Byte for byte, each slab of each rank. */
+static int slabs_are_as_planned(struct cell_rank *c)
+{
+    for (int i = 0; i < SLAB_COUNT; i++) {
+        const struct slab *s = &c->rank.slab[i];
+        if (s->peak != c->planned[i])
+            return err_set(&c->e, ERR_FAIL, "%s: %zu bytes are taken and %zu planned", s->name,
+                           s->peak, c->planned[i]);
+    }
+    return 0;
+}
+
 static void *cell_rank_run(void *arg)
 {
     struct cell_rank *c = arg;
@@ -301,6 +324,8 @@ static void *cell_rank_run(void *arg)
     c->code = c->threads ? comm_threads_open(&c->comm, c->threads, c->index, &c->e) : 0;
     if (!c->code)
         c->code = rank_open(&c->rank, &config, &c->e);
+    if (!c->code)
+        watch_slabs(c);
     if (!c->code && c->cell->load)
         c->code = load(c);
     if (!c->code) {
@@ -309,6 +334,8 @@ static void *cell_rank_run(void *arg)
     }
     if (!c->code)
         c->code = cell_steps(c, in);
+    if (!c->code)
+        c->code = slabs_are_as_planned(c);
     if (!c->code && c->cell->save)
         c->code = save(c);
     if (c->code && c->rank.comm.fn)
