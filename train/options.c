@@ -141,6 +141,12 @@ static const struct opt rows[] = {
             .verbs = RUN, .brief = "compare replicated weights every N steps",
             .help = "steps between comparisons of what processes must hold alike, by a digest of "
                     "each weight; 0 for none"),
+    OPT_ROW(.name = "device-memory", .type = OPT_INT, AT(device_memory), .unset = "this machine's",
+            .min = 1, .max = 1e15, .meta = "BYTES", .group = "parallel", .verbs = PLAN,
+            .brief = "memory that each process has",
+            .help = "memory that each process has, as of a GPU: 80G; the plan must fit into it"),
+    OPT_ROW(.name = "json", .type = OPT_SWITCH, AT(json), .group = "parallel", .verbs = PLAN,
+            .help = "print the plan as a JSON object, sizes in bytes"),
     OPT_ROW(.name = "world-size", .type = OPT_INT, AT(world_size), .def = "1", .min = 1, .max = 1e6,
             .meta = "N", .group = "parallel", .verbs = PLAN, .help = "processes to plan for"),
 

@@ -67,6 +67,8 @@ struct train_options {
     /* the layout of ranks */
     struct stage_flags stages;
     struct recompute_flags recompute;
+    int64_t device_memory; /* of plan; 0: this machine's */
+    bool json;
     int64_t tensor_parallel, pipeline_parallel, world_size;
     /* processes that this one starts (train/launch/spawn.h); 0: not given */
     int64_t per_node, nodes, node_rank, master_port;

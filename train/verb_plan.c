@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "train/engine/fit.h"
+#include "train/plan_report.h"
 
 /* The data are looked at for the tokenizer that they were made with, and whether they are packed.
  */
@@ -31,30 +31,18 @@ int verb_plan(struct opts *opts, struct err *e)
         code = job_spec(&j, false, e);
     if (!code)
         code = job_plan_rank(&j, e);
+    struct plan_report p = {0};
+    if (!code)
+        code = plan_report_make(&p, &j, e);
     if (!code) {
-        double tokens = (double)j.global_batch * (double)j.seq_length;
-        rank_describe(&j.rank, &b);
-        printf("parameters      %lld\n", (long long)j.rank.params.parameters);
-        if (j.layout.mesh.pp > 1) {
-            struct buf stages = {0};
-            stages_describe(&j.layout, j.spec.layers, &stages);
-            printf("stages          %s layers on %d processes\n", buf_str(&stages),
-                   j.layout.mesh.pp);
-            buf_finish(&stages);
-        }
-        printf("memory          %s\n", buf_str(&b));
-        printf("step            %lld sequences of %lld tokens in %lld micro-batches\n",
-               (long long)j.global_batch, (long long)j.seq_length, (long long)j.micros);
-        printf("operations      %.3f GFLOP a step, %.3f GFLOP a token\n",
-               plan_flops(&j.rank.plan) / 1e9, plan_flops(&j.rank.plan) / 1e9 / tokens);
-        for (int i = 0; i < OP_COUNT; i++)
-            if (j.rank.plan.op[i].calls)
-                printf("  %-14s%8llu calls %12.3f GFLOP %10.3f GB\n", op_name((enum op)i),
-                       (unsigned long long)j.rank.plan.op[i].calls, j.rank.plan.op[i].flops / 1e9,
-                       j.rank.plan.op[i].bytes / 1e9);
-        struct mem_limit limit[MEM_LIMITS];
-        code = fit_check(&j.rank, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
+        if (j.o->json)
+            plan_report_json(&p, &b);
+        else
+            plan_report_text(&p, &b);
+        fputs(buf_str(&b), stdout);
+        code = plan_report_fit(&p, e);
     }
+    plan_report_close(&p);
     buf_finish(&b);
     job_close(&j);
     return code;

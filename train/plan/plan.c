@@ -66,6 +66,27 @@ static void plan_zero(struct dev *d, int stream, void *to, size_t bytes)
 
 /* ---- comm -------------------------------------------------------------------------------- */
 
+/* As of rings: what is reduced or gathered leaves each rank but for its own share. */
+static double bytes_sent(const struct comm_call *call, double to, double from, int n)
+{
+    double share = (double)(n - 1) / n;
+    switch (call->kind) {
+    case COMM_ALL_REDUCE:
+        return 2 * share * to;
+    case COMM_ALL_GATHER:
+        return share * to;
+    case COMM_REDUCE_SCATTER:
+    case COMM_ALL_TO_ALL:
+        return share * from;
+    case COMM_BROADCAST:
+        return share * to;
+    case COMM_EXCHANGE:
+        return call->to_rank == COMM_NOBODY ? 0 : from;
+    default:
+        return 0;
+    }
+}
+
 static struct comm_ticket plan_issue(struct comm *c, const struct comm_call *call)
 {
     struct plan *p = of_comm(c);
@@ -74,6 +95,7 @@ static struct comm_ticket plan_issue(struct comm *c, const struct comm_call *cal
     p->collectives++;
     if (comm_size(c, call->group) > 1)
         p->traffic += (double)(to > from ? to : from);
+    p->sent[call->group] += bytes_sent(call, (double)to, (double)from, comm_size(c, call->group));
     return p->execute ? p->comm->issue(c, call) : (struct comm_ticket){0};
 }
 

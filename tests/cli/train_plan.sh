@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a plan says, held against formulas, against runs, and against what fits.
+. "$SRC/tests/cli/train_data.sh"
+tiny="$tiny --threads 1"
+large="--tokenizer-type NullTokenizer --vocab-size 128255 --seq-length 8192 --tp 8 --sequence-parallel"
+planned() { "$TRAIN" plan --json "$@" 2>/dev/null; }
+
+t "traffic, bubble and sizes are those of the formulas"
+planned $tiny --global-batch-size 16 >one.json
+planned $tiny --global-batch-size 16 --world-size 2 >dp.json
+planned $tiny --global-batch-size 16 --world-size 2 --zero-stage 1 >zero.json
+planned $tiny --num-layers 4 --global-batch-size 16 --world-size 4 --pp 4 >pp.json
+planned $tiny --global-batch-size 16 --world-size 2 --tp 2 >tp.json
+check python3 - <<'END'
+import json
+one, dp, zero, pp, tp = (json.load(open(n + ".json")) for n in ("one", "dp", "zero", "pp", "tp"))
+slabs = ("parameters", "gradients", "optimizer", "activations", "workspace", "staging", "snapshot")
+for p in one, dp, zero, pp, tp:
+    for s in [p["memory"]] + p["stages"]:
+        assert sum(s[n] for n in slabs) == s["together"], s
+    assert p["memory"]["together"] == max(s["together"] for s in p["stages"]), p
+    assert p["fits"] is True and p["step"]["sequences"] == 16, p
+    assert p["checkpoint"] == 12 * p["parameters"], p
+assert one["traffic"] == {} and one["bubble"] == 0
+near = lambda a, b, share: abs(a - b) <= share * b
+gradients = dp["memory"]["gradients"]
+assert near(dp["traffic"]["data- and context-parallel"], gradients, 0.01), dp["traffic"]  # 2 (n - 1) / n
+assert near(zero["traffic"]["optimizer-sharding"], gradients, 0.01), zero["traffic"]  # scattered, gathered
+assert pp["bubble"] == 3 / (8 + 3), pp["bubble"]
+stream = 2 * 32 * 32 * 4  # a micro-batch's
+assert near(pp["traffic"]["pipeline-parallel"], 2 * 8 * stream, 0.01), pp["traffic"]  # both ways, of a stage between
+# of each layer 4 sums, of the embedding 1, of the head's gradient 1, and numbers of each row
+assert tp["traffic"]["tensor-parallel"] >= (2 * 4 + 2) * 8 * stream, tp["traffic"]
+assert near(dp["step"]["flops"], one["step"]["flops"], 0.01)
+END
+expect 0 "$TRAIN" plan $tiny --num-layers 4 --global-batch-size 16 --world-size 4 --pp 4
+out_has "processes       4: tensor 1 x context 1 x data 1 x pipeline 4"
+out_has "bubble          27.3 % of a step"
+out_has "pipeline-parallel 0.000 GB, sent by a process in a step"
+out_has "  stage 3 "
+
+t "a checkpoint is as large as planned"
+expect 0 "$TRAIN" run $tiny --train-iters 1 --save s
+check python3 - <<'END'
+import glob, json, os, struct
+data = 0
+for path in glob.glob("s/iter_*/*.safetensors"):
+    with open(path, "rb") as f:
+        data += os.path.getsize(path) - 8 - struct.unpack("<Q", f.read(8))[0]
+assert data == json.load(open("one.json"))["checkpoint"], data
+END
+
+t "what does not fit names a change that would, and with it does"
+fits() {
+    expect 5 "$TRAIN" plan "$@"
+    err_has "are free under the limit of --device-memory"
+    change=$(sed -n 's/^hint: it would fit with //p' .err)
+    check [ -n "$change" ]
+    expect 0 "$TRAIN" plan "$@" $change
+}
+deep="$tiny --num-layers 8 --hidden-size 256 --device-memory"
+fits $deep 140M --micro-batch-size 8 --global-batch-size 8
+fits $deep 90M --world-size 8 --global-batch-size 64
+fits $deep 58M --world-size 4 --tp 2 --global-batch-size 64
+fits $deep 100M
+fits --preset llama-3.1-70b $large --world-size 16 --pp 2 --global-batch-size 16 --device-memory 80G
+planned $deep 100M >no.json
+check grep -q '"fits":false' no.json
+
+t "70B on 16 processes and 405B on 16,384 are planned in little memory"
+stages=7-8-8-8-8-8-8-8-8-8-8-8-8-8-8-7
+check python3 - "$TRAIN" $large --device-memory 300G <<'END'
+import resource, subprocess, sys
+shapes = [["--preset", "llama-3.1-70b", "--world-size", "16", "--pp", "2", "--global-batch-size", "16"],
+          ["--preset", "llama-3.1-70b", "--num-layers", "126", "--hidden-size", "16384", "--num-attention-heads", "128",
+           "--ffn-hidden-size", "53248", "--world-size", "16384", "--pp", "16", "--use-distributed-optimizer",
+           "--global-batch-size", "2048", "--pipeline-partition", "7-" + "8-" * 14 + "7"]]
+for s in shapes:
+    subprocess.run([sys.argv[1], "plan", *s, *sys.argv[2:]], check=True, stdout=subprocess.DEVNULL)
+most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+assert most < 50 * 1024, most
+END
+
+if [ -n "${WEFT_FULL:-}" ]; then
+    t "GPT-2 124M on 1 and 4 processes is resident within 2 % of the plan"
+    check python3 "$SRC/tests/bench/plan_memory.py" "$TRAIN" d_text_document
+fi
