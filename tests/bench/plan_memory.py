@@ -1,7 +1,8 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Peak resident memory of each process of a run of GPT-2 124M, by 1 and 4 data-parallel processes, against the plan's total.
 
-    plan_memory.py TRAIN PREFIX      exit 1 where they differ by more than 2 %; PREFIX: shards of any small corpus
+    plan_memory.py TRAIN PREP      exit 1 where they differ by more than 2 %
 """
 import json
 import os
@@ -11,9 +12,10 @@ import tempfile
 import threading
 import time
 
-TRAIN, PREFIX = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-MODEL = ("--preset gpt2-124m --tokenizer-type NullTokenizer --vocab-size 50257 --seq-length 256 --micro-batch-size 1 "
-         "--threads 1 --lr 1e-4 --device cpu").split()
+TRAIN, PREP = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+TOKENIZER = "--tokenizer-type NullTokenizer --vocab-size 50256".split()
+MODEL = TOKENIZER + ("--preset gpt2-124m --seq-length 256 --micro-batch-size 1 --threads 1 "
+                     "--lr 1e-4 --device cpu").split()
 
 
 def planned(world):
@@ -43,8 +45,13 @@ def children(pid):
 def measured(world):
     """The largest peak of each process that trains."""
     with tempfile.TemporaryDirectory() as save:
+        with open(os.path.join(save, "d.jsonl"), "w", encoding="ascii") as f:
+            for i in range(200):
+                f.write(json.dumps({"text": " ".join(str(i * k % 50000) for k in range(100))}) + "\n")
+        subprocess.run([PREP, "build", "--input", "d.jsonl", *TOKENIZER, "--append-eod", "--output-prefix", "d", "--quiet"],
+                       cwd=save, check=True, stdout=subprocess.DEVNULL)
         several = ["--nproc-per-node", str(world)] if world > 1 else []
-        p = subprocess.Popen([TRAIN, "run", *MODEL, *several, "--data-path", PREFIX, "--train-iters", "2",
+        p = subprocess.Popen([TRAIN, "run", *MODEL, *several, "--data-path", "d_text_document", "--train-iters", "2",
                               "--eval-iters", "0", "--no-save"], cwd=save, stdout=subprocess.DEVNULL)
         peak = {}
 

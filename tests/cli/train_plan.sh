@@ -83,5 +83,5 @@ END
 
 if [ -n "${WEFT_FULL:-}" ]; then
     t "GPT-2 124M on 1 and 4 processes is resident within 2 % of the plan"
-    check python3 "$SRC/tests/bench/plan_memory.py" "$TRAIN" d_text_document
+    check python3 "$SRC/tests/bench/plan_memory.py" "$TRAIN" "$PREP"
 fi
