@@ -56,7 +56,10 @@ int main(int argc, char **argv)
         code = spec_flags_fill(&values.model, &o, &e);
     }
     bool told = code && place.rank > 0; /* bad options: the first process says so */
-    if (!code && !opts_answer(&o, stdout)) {
+    if (!code && values.dry_run) {
+        code = opts_dry_run(&o, NULL, NULL, stdout, &e);
+    } else if (!code && !opts_answer(&o, stdout)) {
+        opts_warn_foreign(&o);
         log_set_level(values.common.quiet     ? LOG_WARN
                       : values.common.verbose ? LOG_DEBUG
                                               : LOG_INFO);

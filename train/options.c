@@ -2,6 +2,7 @@
 #include "train/options.h"
 
 #include "base/core/program.h"
+#include "train/foreign.h"
 
 #define RUN (1u << VERB_RUN)
 #define EVAL (1u << VERB_EVAL)
@@ -236,9 +237,10 @@ static const struct opt rows[] = {
             .alias = "iteration", .idle = PLAN, .brief = "step of the checkpoint to load",
             .help = "step of the checkpoint to load; train run keeps what --save holds of later "
                     "steps in SAVE/replaced_after_N"),
-    OPT_ROW(.name = "save-interval", .type = OPT_INT, AT(save_interval), .unset = "only at the end",
-            .max = 1e12, .meta = "N", .group = "checkpoints", .verbs = RUN | PLAN, .basic = true,
-            .idle = PLAN, .help = "steps between checkpoints"),
+    OPT_ROW(.name = "save-interval", .alias = "persistent-save-interval", .type = OPT_INT,
+            AT(save_interval), .unset = "only at the end", .max = 1e12, .meta = "N",
+            .group = "checkpoints", .verbs = RUN | PLAN, .basic = true, .idle = PLAN,
+            .help = "steps between checkpoints"),
     OPT_ROW(.name = "async-save", .type = OPT_SWITCH, AT(async_save), .group = "checkpoints",
             .verbs = RUN | PLAN, .needs = "save", .brief = "write checkpoints while steps run",
             .help = "write checkpoints from a copy in memory, while the next steps run"),
@@ -338,6 +340,10 @@ static const struct opt rows[] = {
             .meta = "LEVEL", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
             .brief = "highest instruction set to use",
             .help = "highest instruction set of the CPU to use: ref, plain, avx2, avx512"),
+    OPT_ROW(.name = "dry-run", .type = OPT_SWITCH, AT(dry_run), .group = "machine", .verbs = RUN,
+            .brief = "print what becomes of each option",
+            .help = "print what becomes of each option of the command line, those of Megatron-LM's "
+                    "and DeepSpeed's users too, and train nothing; train plan shows the memory"),
     OPT_ROW(.name = "exit-interval", .type = OPT_INT, AT(exit_interval), .max = 1e12, .meta = "N",
             .group = "machine", .verbs = RUN | PLAN, .idle = PLAN,
             .brief = "save and exit every N steps",
@@ -403,7 +409,6 @@ static const struct opt_synonym synonyms[] = {
     {"dataset", "data-path", NULL},
     {"dataset-name", "data-path", NULL},
     {"resume-from-checkpoint", "save", "not needed: the same --save resumes"},
-    {"dry-run", "train-iters", "not an option: train plan shows parameters, memory and work"},
     {"gpus", "device", "not an option: a run has one GPU, with --device"},
     {"fp16", "bf16", "not an option: --bf16 on a GPU, else fp32"},
     {"dtype", "bf16", "not an option: --bf16 on a GPU, else fp32"},
@@ -498,4 +503,6 @@ const struct opt_table train_table = {
     .preset = spec_presets,
     .synonym = synonyms,
     .verb_synonym = verb_synonyms,
+    .foreign = train_foreign,
+    .foreign_verbs = RUN | PLAN,
 };

@@ -62,6 +62,7 @@ struct train_options {
     bool bf16;
     int device; /* enum train_device */
     const char *kernels, *library_path;
+    bool dry_run;
     int64_t exit_interval;
     double exit_minutes;
     /* the layout of ranks */

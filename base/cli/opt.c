@@ -32,6 +32,7 @@ struct cursor {
     struct opt_name *unknown;
     size_t nunknown;
     bool new_unknown; /* the last option was unknown: its values follow */
+    bool dry_run;     /* unknown options are no error */
     struct err *e;
 };
 
@@ -176,11 +177,30 @@ static int take_values(struct cursor *c, struct flag *f)
     return err_hint(c->e, "write --%.*s=%s", (int)f->n, f->name, row->meta ? row->meta : "VALUE");
 }
 
+/* An option of another program, with its values. */
+static int take_foreign(struct cursor *c, const struct opt_foreign *f, bool has_value)
+{
+    if (f->rejected && !c->dry_run)
+        return opt_refuse_foreign(c->o, f, opt_place(c->o), c->e);
+    size_t most = f->takes == FOREIGN_SWITCH || has_value ? 0
+                  : f->takes == FOREIGN_VALUE             ? 1
+                                                          : SIZE_MAX;
+    for (size_t k = 0; k < most && c->i < c->argc && !is_option(c->argv[c->i]); k++)
+        c->i++;
+    return 0;
+}
+
 static int take_long(struct cursor *c, const char *name)
 {
     size_t n = strcspn(name, "=");
-    bool has_value = name[n] == '=';
+    bool has_value = name[n] == '=', ours;
     int row = opt_find(c->o->table, c->o->verb, name, n);
+    ours = row != NO_ROW && opt_for_verb(opt_row(c->o->table, row), c->o->verb);
+    bool takes = c->o->verb != NO_VERB && c->o->table->foreign_verbs >> c->o->verb & 1;
+    const struct opt_foreign *other = takes && !ours ? opts_foreign(c->o->table, name, n) : NULL;
+    opt_note_seen(c->o, c->argc, &(struct opt_seen){{name, n}, row, other});
+    if (other)
+        return take_foreign(c, other, has_value);
     if (row == NO_ROW)
         return take_denial(c, name, n, has_value);
     struct flag *f = add_flag(c, name, n, row);
@@ -254,6 +274,14 @@ static bool wants_answer(struct opts *o, int argc, char **argv)
     if (answer)
         o->verb = verb;
     return answer;
+}
+
+static bool wants_dry_run(const struct opt_table *t, int argc, char **argv)
+{
+    bool wants = false;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        wants |= !strcmp(argv[i], "--dry-run");
+    return wants && t->foreign;
 }
 
 /* ---- sources ---- */
@@ -416,7 +444,7 @@ static int opt_read_all(struct cursor *c)
     int rc = 0;
     while (!rc && c->i < c->argc)
         rc = take_word(c);
-    if (c->nunknown)
+    if (c->nunknown && !c->dry_run)
         return opt_refuse_names(c->o->table, c->o->verb, opt_place(c->o), c->unknown, c->nunknown,
                                 c->e);
     if (rc)
@@ -443,7 +471,12 @@ int opts_init(struct opts *o, const struct opt_table *t, void *values, int argc,
         apply_defaults(o);
         return 0;
     }
-    struct cursor c = {.o = o, .argc = argc, .i = 1, .argv = argv, .e = e};
+    struct cursor c = {.o = o,
+                       .argc = argc,
+                       .i = 1,
+                       .argv = argv,
+                       .dry_run = wants_dry_run(t, argc, argv),
+                       .e = e};
     int rc = opt_read_all(&c);
     free(c.flag);
     free(c.unknown);

@@ -97,6 +97,18 @@ struct opt_preset {
     const char *const (*values)[2]; /* pairs of name and text, ended by {NULL, NULL} */
 };
 
+/*
+ * Options of another program that a verb takes over from its users' scripts: known by name and
+ * accepted without effect, or rejected, with a reason for each: what follows "no effect: ", or "not
+ * supported: ".
+ */
+struct opt_foreign {
+    const char *name;
+    enum { FOREIGN_SWITCH, FOREIGN_VALUE, FOREIGN_LIST } takes;
+    bool rejected;
+    const char *why;
+};
+
 struct opt_table {
     const char *program, *help;
     const char *examples;              /* for -h of the program */
@@ -106,6 +118,8 @@ struct opt_table {
     const struct opt_synonym *synonym; /* ended by a NULL name; may be NULL */
     unsigned verbose;                  /* bit set of the verbs where --verbose prints more */
     const struct opt_synonym *verb_synonym; /* the same for verbs; may be NULL */
+    const struct opt_foreign *foreign;      /* ended by a NULL name; may be NULL */
+    unsigned foreign_verbs;                 /* bit set of the verbs that take these */
 };
 
 /*
@@ -137,6 +151,8 @@ struct opts {
     struct arena arena;    /* owns strings and lists */
     const char *swallowed; /* private: what a list took that may have been meant as a file */
     void *origin;          /* private: where each value came from */
+    void *seen;            /* private: the options of the command line in their order */
+    size_t nseen;
 };
 
 /*
@@ -205,6 +221,19 @@ void opts_unused(const struct opts *o, opt_fact_fn *fact, void *arg, struct buf 
 
 /* For what is known only later: "--json-keys has no effect: no input is JSONL", if it was given. */
 void opts_warn_no_effect(const struct opts *o, const char *name, const char *why);
+
+/* One warning for all foreign options of the command line that were accepted without effect. */
+void opts_warn_foreign(const struct opts *o);
+
+/*
+ * A dry run: prints each option of the command line, with what becomes of it, and a line that
+ * counts them. A table with a switch `dry-run` has opts_init accept unknown and rejected options
+ * where that is given. ERR_USAGE if there were any. `fact` as above.
+ */
+int opts_dry_run(const struct opts *o, opt_fact_fn *fact, void *arg, FILE *out, struct err *e);
+
+/* The foreign option of that name, NULL if there is none. */
+const struct opt_foreign *opts_foreign(const struct opt_table *t, const char *name, size_t n);
 
 void opts_finish(struct opts *o);
 

@@ -81,6 +81,24 @@ bool opt_denies(const char *name, size_t n);
  * sentence does not fit its line. */
 void opt_check_table(const struct opt_table *t);
 
+/* ---- the command line as it was given (opt_foreign.c) ---- */
+
+/* An option of the command line: a row of the table, a foreign one, or neither. */
+struct opt_seen {
+    struct opt_name name;
+    int row;
+    const struct opt_foreign *foreign;
+};
+
+void opt_note_seen(struct opts *o, int argc, const struct opt_seen *s);
+
+/* ERR_USAGE with the option's reason. */
+int opt_refuse_foreign(const struct opts *o, const struct opt_foreign *f, const char *place,
+                       struct err *e);
+
+/* Why a row has no effect, appended to `why`; false if it may have one (opt_unused.c). */
+bool opt_unused_why(const struct opts *o, int row, opt_fact_fn *fact, void *arg, struct buf *why);
+
 /* ---- values (opt_value.c) ---- */
 
 /* The texts of one value. */

@@ -152,6 +152,15 @@ static bool is_idle(struct search *s, int i, struct buf *why)
     return false;
 }
 
+bool opt_unused_why(const struct opts *o, int row, opt_fact_fn *fact, void *arg, struct buf *why)
+{
+    struct search s = {.o = o,
+                       .fact = fact,
+                       .arg = arg,
+                       .verb = o->verb == NO_VERB ? "" : o->table->verb[o->verb].name};
+    return is_idle(&s, row, why);
+}
+
 /* ---- sentences ---- */
 
 struct finding {

@@ -30,13 +30,13 @@ static void run_sample(size_t n, bool covers)
     free(number);
 }
 
-static void sample_of_500(void)
+static void five_hundred_cells(void)
 {
     run_sample(500, true);
 }
 
 /* For the thread sanitizer. */
-static void sample_of_50(void)
+static void fifty_cells(void)
 {
     run_sample(50, false);
 }
@@ -58,4 +58,4 @@ static void shard(void)
     free(number);
 }
 
-T_MAIN(T_CASE(sample_of_500), T_CASE(sample_of_50), T_CASE(shard))
+T_MAIN(T_CASE(five_hundred_cells), T_CASE(fifty_cells), T_CASE(shard))

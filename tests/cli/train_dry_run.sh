@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# `train run --dry-run`: what becomes of each option, of ours, of Megatron-LM's and of the scripts of five users' projects.
+. "$SRC/tests/cli/train_data.sh"
+fates=$BUILD/tests/option_fates
+seeds=$SRC/tests/cli/seeds
+
+t "each name of Megatron-LM core_v0.12.3 is in one table"
+expect 0 "$fates" <"$seeds/megatron-core-0.12.3.txt"
+cp .out fates
+check [ "$(wc -l <fates)" = "$(grep -vc '^#' "$seeds/megatron-core-0.12.3.txt")" ]
+check [ -z "$(grep -E ' (nowhere|twice)$' fates)" ]
+echo "# $(wc -l <fates) names of Megatron-LM core_v0.12.3: $(grep -c ' used$' fates) used, $(grep -c ' without effect$' fates) without effect, $(grep -c ' rejected$' fates) rejected"
+
+t "nothing in the users' scripts is unknown"
+for list in "$seeds"/*.args; do
+    # shellcheck disable=SC2046
+    "$TRAIN" run --dry-run $(grep -v '^#' "$list") >.out 2>.err
+    check grep -q ", 0 unknown$" .out
+    check [ -z "$(grep -E "^(without effect|not supported) *--[^:]*$" .out)" ]
+    echo "# $(basename "$list" .args): $(tail -n 1 .out)"
+done
+
+t "a line for each option, in their order, and the exit code"
+expect 2 "$TRAIN" run --dry-run --num-layers 4 --use-mcore-models --no-such 3 --fp16 --fim-spm-rate 0.3 --cp-comm-typ=x --no-finetune
+cat >want <<'END'
+used           --dry-run
+used           --num-layers
+without effect --use-mcore-models: one code computes every model
+unknown        --no-such
+not supported  --fp16: runs are in fp32, or in bf16 on a GPU
+without effect --fim-spm-rate: without --fim-rate
+END
+head -n 6 .out >got
+same want got
+out_has "8 options: 3 used, 2 without effect, 1 not supported, 2 unknown"
+err_has "3 of 8 options are not supported or unknown"
+expect 0 "$TRAIN" run --dry-run $tiny --train-iters 1 --save never --num-workers 4
+out_has ", 1 without effect, 0 not supported, 0 unknown"
+no_file never
+expect 2 "$TRAIN" run --dry-run --num-layers abc
+err_has "--num-layers"
+
+t "without effect is accepted with its values, rejected is refused with its reason"
+expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --num-workers 4 --use-mcore-models --wandb-project=a --no-rope-fusion
+err_has "warning: --num-workers, --use-mcore-models, --wandb-project, --no-rope-fusion have no effect here (--dry-run says why)"
+expect 2 "$TRAIN" run $tiny --train-iters 1 --no-save --openai-gelu
+err_has "--openai-gelu of $(basename "$TRAIN") run is not supported: a part of a model that is not there"
+expect 2 "$TRAIN" eval --load x --num-workers 4
+err_has "unknown option --num-workers"
