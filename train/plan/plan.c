@@ -28,9 +28,6 @@ static void plan_call(struct ops *o, enum op op, const void *args)
     if (!o->entry[op].run && !p->failed.code)
         err_set(&p->failed, ERR_USAGE, "%s cannot run this model: it has no operation '%s'",
                 o->dev->desc.name, op_name(op));
-    if (!o->entry[op].run && !p->failed.code)
-        err_set(&p->failed, ERR_USAGE, "%s: the operation %s runs on the CPU alone",
-                o->dev->desc.name, op_name(op));
     if (o->entry[op].prepare && !p->failed.code && o->entry[op].prepare(o, args, &p->failed))
         err_wrap(&p->failed, "%s", op_name(op));
     if (o->entry[op].scratch) {
