@@ -524,7 +524,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
     if (use == MODEL_DECODE)
         ret->micro_batch = ret->micros = 1;
     code = job_settle_layout(j, use == MODEL_TRAIN, ret, e);
-    return code ? code : job_choose_device(o, ret, e);
+    return code ? code : job_choose_device(j, ret, e);
 }
 
 int job_plan_rank(struct job *j, struct err *e)

@@ -28,6 +28,7 @@ struct save_lock {
 /* The processes that a job is. */
 struct job_world {
     int rank, ranks;
+    int local; /* the rank among those of this machine */
     /* The collectives of this process on a mesh of `ranks`; NULL where there is one process. */
     int (*open)(struct comm *ret, void *state, struct mesh m, struct err *e);
     void *state;
@@ -78,15 +79,16 @@ int job_open_world(struct job *j, struct err *e);
 int job_agree(struct job *j, int code, struct err *e);
 
 /* Layout, recomputation and objective of a rank: shares out the layers to pipeline stages as the
- * options of training say. ERR_USAGE: the model and
- * the batch cannot be cut so. */
+ * options of training say. ERR_USAGE: the model and the batch cannot be cut so.
+ */
 int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struct err *e);
-
-/* The backends that --device leaves: one by its name, or for auto all. --kernels is the CPU's. */
-int job_choose_device(const struct train_options *o, struct rank_config *c, struct err *e);
 
 /* Threads of this process: those of a job are taken to share a machine's processors. 0: all. */
 int job_threads(const struct job *j);
+
+/* The backends that --device leaves: one by its name, or for auto all, where several processes must
+ * have the same. Called by all processes. */
+int job_choose_device(struct job *j, struct rank_config *ret, struct err *e);
 
 /* Whether this process is the first, which writes what there is one of, or the last, which prints
  * the log. */

@@ -142,17 +142,38 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
     return code ? code : layout_check(&m, &j->layout, mesh_world(j->layout.mesh), e);
 }
 
-int job_choose_device(const struct train_options *o, struct rank_config *c, struct err *e)
+int job_threads(const struct job *j)
 {
-    bool several = o->world->ranks > 1; /* their collectives are the CPU's */
-    bool cpu = o->device == DEVICE_CPU || (o->device == DEVICE_AUTO && (o->kernels || several));
-    const char *name = cpu ? "cpu" : "cuda";
+    int each = pool_cpus() / j->comm.world;
+    if (j->o->threads || j->comm.world == 1)
+        return (int)j->o->threads;
+    return each > 1 ? each : 1;
+}
+
+/* Whether each process of the job finds a device of the first backend. */
+static bool all_have_device(struct job *j, const struct rank_config *c)
+{
+    struct dev_desc desc;
+    struct err why;
+    int lacks = c->backends->describe_device(&desc, c->device, c->threads, &why) != 0;
+    return !world_max(&j->comm, lacks);
+}
+
+/* --kernels is the CPU's. */
+int job_choose_device(struct job *j, struct rank_config *c, struct err *e)
+{
+    const struct train_options *o = j->o;
+    bool several = j->comm.world > 1;
     c->backends = o->backends;
     c->nbackends = o->nbackends;
-    if (o->device == DEVICE_AUTO && !cpu)
+    c->device = several ? o->world->local : 0;
+    bool cpu = o->device == DEVICE_CPU ||
+               (o->device == DEVICE_AUTO && (o->kernels || (several && !all_have_device(j, c))));
+    const char *name = cpu ? "cpu" : "cuda";
+    if (o->device == DEVICE_AUTO && !cpu) {
+        c->nbackends = several ? 1 : c->nbackends;
         return 0;
-    if (several && !cpu)
-        return err_set(e, ERR_USAGE, "--device %s: several processes run on the CPU alone", name);
+    }
     for (int i = 0; i < o->nbackends; i++)
         if (!strcmp(o->backends[i].name, name)) {
             c->backends = &o->backends[i];
@@ -161,12 +182,4 @@ int job_choose_device(const struct train_options *o, struct rank_config *c, stru
         }
     err_set(e, ERR_USAGE, "--device %s: this program was built without it", name);
     return err_hint(e, "build it where nvcc of the CUDA toolkit is installed");
-}
-
-int job_threads(const struct job *j)
-{
-    int each = pool_cpus() / j->comm.world;
-    if (j->o->threads || j->comm.world == 1)
-        return (int)j->o->threads;
-    return each > 1 ? each : 1;
 }

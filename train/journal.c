@@ -47,7 +47,7 @@ int journal_open(struct journal *j, const struct train_options *o, const struct 
                           .seq_length = r->config.seq_length,
                           .since = clock_seconds(),
                           .step_began = clock_seconds()};
-    j->flops = spec_step_flops(&r->config.spec, global_batch, j->seq_length);
+    j->flops = spec_step_flops(&r->config.spec, global_batch, j->seq_length) / r->comm.world;
     j->path = o->metrics ? mem_strdup(o->metrics)
               : o->save  ? path_join(o->save, "metrics.jsonl")
                          : NULL;

@@ -20,7 +20,7 @@ struct journal {
     FILE *metrics; /* NULL: none */
     char *path;
     int64_t iterations, global_batch, seq_length;
-    double flops; /* of a step, by the published formula */
+    double flops; /* of a step on one rank, by the published formula */
     double since; /* time of the last log line, less what was not training */
     double step_began;
     double loss_sum; /* since the last line */

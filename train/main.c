@@ -10,8 +10,16 @@
 #include "train/ops/ops.h"
 #include "train/tensor/dev.h"
 #if WEFT_CUDA
+#include "train/comm/cuda/comm_nccl.h"
 #include "train/ops/cuda/ops_cuda.h"
 #include "train/tensor/cuda/dev_cuda.h"
+#endif
+
+#if WEFT_CUDA
+static int open_nccl(struct comm *c, struct dev *d, const char *library_path, struct err *e)
+{
+    return comm_nccl_open(c, d, &(struct comm_nccl_options){.library_path = library_path}, e);
+}
 #endif
 
 /* What a rank of this program runs on, the fastest first. */
@@ -20,11 +28,12 @@ static const struct rank_backends backends[] = {
     {.name = "cuda",
      .describe_device = dev_cuda_describe,
      .open_device = dev_cuda_start,
-     .init_ops = ops_cuda_open},
+     .init_ops = ops_cuda_open,
+     .open_comm = open_nccl},
 #endif
     {.name = "cpu",
      .describe_device = dev_host_describe,
-     .open_device = dev_host_open,
+     .open_device = dev_host_start,
      .init_ops = ops_cpu_open},
 };
 
@@ -67,6 +76,7 @@ int main(int argc, char **argv)
             code = join_start(&values, &place, argv, &ended, &e);
         if (!code && ended < 0)
             code = join_world(&join, &values, &place, &world, &e);
+        world.local = place.local_rank < 0 ? world.rank : place.local_rank;
         if (world.rank) { /* the first process speaks for all */
             log_set_rank(world.rank);
             if (!values.log_dir || !place.spawned) /* else to its file alone */

@@ -329,13 +329,14 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "device", .type = OPT_CHOICE, AT(device), .def = "auto",
             .meta = "auto|cpu|cuda", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
             .basic = true, .brief = "processor to train on",
-            .help = "what computes: cuda is the first NVIDIA GPU that CUDA_VISIBLE_DEVICES leaves; "
-                    "auto takes it where there is one, else the CPU"),
+            .help = "what computes: cuda is an NVIDIA GPU for each process, of those that "
+                    "CUDA_VISIBLE_DEVICES leaves; auto takes them where all processes have one, "
+                    "else the CPU"),
     OPT_ROW(.name = "library-path", .type = OPT_TEXT, AT(library_path),
             .unset = "where they usually are", .meta = "DIRS", .group = "machine",
             .verbs = RUN | PLAN | EVAL | GENERATE, .brief = "folders of NVIDIA's libraries",
-            .help = "folders, separated by colons, in which NVIDIA's libraries (cuBLASLt, cuDNN) "
-                    "are looked for first, or Python environments that have them"),
+            .help = "folders, separated by colons, in which NVIDIA's libraries (cuBLASLt, cuDNN, "
+                    "NCCL) are looked for first, or Python environments that have them"),
     OPT_ROW(.name = "kernels", .type = OPT_TEXT, AT(kernels), .unset = "the best available",
             .meta = "LEVEL", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
             .brief = "highest instruction set to use",

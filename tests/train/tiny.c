@@ -65,7 +65,7 @@ struct rank_config tiny_config(struct spec spec, enum dtype real)
 {
     static const struct rank_backends backends = {
         .describe_device = dev_host_describe,
-        .open_device = dev_host_open,
+        .open_device = dev_host_start,
         .init_ops = ops_cpu_open,
     };
     return (struct rank_config){.backends = &backends,

@@ -11,6 +11,7 @@
 #include "train/engine/pipeline.h"
 #include "train/engine/plan.h"
 #include "train/engine/stage.h"
+#include "train/engine/world.h"
 #include "train/tensor/box.h"
 
 static const struct {
@@ -230,7 +231,7 @@ int rank_choose(struct rank_config *c, struct dev_desc *ret, struct err *e)
 {
     int n = c->nbackends ? c->nbackends : 1, code = 0;
     for (int i = 0; i < n; i++) {
-        code = c->backends[i].describe_device(ret, c->threads, e);
+        code = c->backends[i].describe_device(ret, c->device, c->threads, e);
         if (!code) {
             c->backends += i;
             c->nbackends = 1;
@@ -289,10 +290,15 @@ int rank_bind(struct rank *r, struct err *e)
 {
     const struct rank_config *c = &r->config;
     const struct rank_backends *b = c->backends;
-    int code = b->open_device(&r->dev, c->threads, e);
+    int code = b->open_device(&r->dev, c->device, c->threads, e);
     if (!code)
         code = rank_ops(r, e);
     take_comm(r);
+    if (b->open_comm && r->comm.world > 1) {
+        code = world_agree(&r->comm, code, e); /* it is opened by all of them */
+        if (!code)
+            code = b->open_comm(&r->comm, &r->dev, c->library_path, e);
+    }
     for (int i = 0; !code && i < SLAB_COUNT; i++)
         if (i != SLAB_SNAPSHOT || r->slab[i].peak)
             code = slab_bind(&r->slab[i], &r->dev, e);

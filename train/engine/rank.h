@@ -44,13 +44,17 @@ enum { STAGE_SLOTS = 2, EVENT_STAGE = 0 };
  */
 struct rank_backends {
     const char *name; /* "cpu", "cuda": of --device */
-    /* What open_device would open. */
-    int (*describe_device)(struct dev_desc *ret, int threads, struct err *e);
-    int (*open_device)(struct dev *ret, int threads, struct err *e);
+    /* What open_device would open. `which`: of the devices of a kind, for processes that share a
+     * machine. */
+    int (*describe_device)(struct dev_desc *ret, int which, int threads, struct err *e);
+    int (*open_device)(struct dev *ret, int which, int threads, struct err *e);
     /* Called with a device that is not open, which has its `desc` alone, and again with an open
      * one: until then the table's scratch is asked for and nothing runs. */
     int (*init_ops)(struct ops *ret, struct dev *d, struct slab *workspace,
                     const struct ops_config *c, struct err *e);
+    /* Replaces the open comm of several processes by one for tensors of the open device; NULL: that
+     * one does. Called by all ranks. */
+    int (*open_comm)(struct comm *c, struct dev *d, const char *library_path, struct err *e);
 };
 
 /* What a rank is at, for a watchdog. */
@@ -70,6 +74,7 @@ struct rank_config {
     enum dtype real;
     bool per_token;             /* the objective is the mean over labels (step.c) */
     struct recompute recompute; /* checked by the caller (train/stages.h) */
+    int device;                 /* which of the backend's devices */
     int threads;                /* 0: one for each processor */
     const char *kernels;        /* most that init_ops may use; NULL: the best */
     const char *library_path;   /* folders of libraries opened at run time; NULL: none */

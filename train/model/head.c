@@ -27,11 +27,13 @@
  * GPU, where each adds to the head's gradient once more, larger. */
 enum { CHUNK_BYTES = 256 << 20, CHUNK_GPU = 4, CHUNK_LEAST = 64 };
 
+/* The same on all tensor-parallel ranks, also on one whose part is smaller: by the largest part. */
 static int64_t chunk_rows(const struct model *m, int64_t n)
 {
-    int64_t columns = model_vocab(m).count;
+    int64_t part = m->spec->padded_vocab / comm_size(m->comm, GROUP_TP);
+    int64_t columns = part < m->spec->vocab ? part : m->spec->vocab;
     int64_t bytes = m->ops->dev->desc.host ? CHUNK_BYTES : (int64_t)CHUNK_BYTES * CHUNK_GPU;
-    int64_t rows = columns ? bytes / (columns * (int64_t)dtype_size(m->ops->real)) : n;
+    int64_t rows = bytes / (columns * (int64_t)dtype_size(m->ops->real));
     rows = rows / CHUNK_LEAST * CHUNK_LEAST;
     if (rows < CHUNK_LEAST)
         rows = CHUNK_LEAST;

@@ -207,8 +207,6 @@ void op_embed(struct ops *o, const struct embed_args *a)
         need_typed(c, "position", a->position, DTYPE_I32, n);
     }
     need_drop(c, a->drop, n);
-    if (a->shard)
-        need_host(o, c.op, "a part of the vocabulary");
     o->call(o, OP_EMBED, a);
 }
 
@@ -226,8 +224,6 @@ void op_embed_bwd(struct ops *o, const struct embed_bwd_args *a)
         need_typed(c, "position", a->position, DTYPE_I32, n);
     }
     need_drop(c, a->drop, n);
-    if (a->shard)
-        need_host(o, c.op, "a part of the vocabulary");
     o->call(o, OP_EMBED_BWD, a);
 }
 
@@ -353,8 +349,6 @@ static void need_ahead(struct check c, const struct ops *o, const struct attenti
     int64_t heads = a->all_heads ? a->all_heads : a->q.size[1];
     BUG_ON(a->head0 < 0 || a->head0 + a->q.size[1] > heads, "%s: heads %lld + %lld of %lld",
            op_name(c.op), (long long)a->head0, (long long)a->q.size[1], (long long)heads);
-    if (heads != a->q.size[1])
-        need_host(o, c.op, "a part of the heads");
     if (tensor_none(a->ahead)) {
         need_none(c, "drop_row", a->drop_row, "without ahead");
         need_none(c, "drop_key", a->drop_key, "without ahead");

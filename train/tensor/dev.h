@@ -65,11 +65,13 @@ int dev_fault(const struct dev *d, struct err *e);
 /* Adds to the first fault's message what was being done: "WHERE: sentence". */
 void dev_fault_where(struct dev *d, const char *where);
 
-/* What dev_host_open opens. ERR_USAGE: threads is negative. */
-int dev_host_describe(struct dev_desc *ret, int threads, struct err *e);
-
-/* threads: 0 means one for each processor. Everything that dev_close frees. */
+/* threads: 0 means one for each processor. Everything that dev_close frees. ERR_USAGE: threads is
+ * negative. */
 int dev_host_open(struct dev *ret, int threads, struct err *e);
+
+/* What it opens, and the same as entries of a backend: there is one host, whatever `which` is. */
+int dev_host_describe(struct dev_desc *ret, int which, int threads, struct err *e);
+int dev_host_start(struct dev *ret, int which, int threads, struct err *e);
 void dev_close(struct dev *d);
 
 #endif

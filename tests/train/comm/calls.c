@@ -73,6 +73,23 @@ static void values(const struct made *m, uint64_t seed, int rank, struct tensor 
     }
 }
 
+static void *take_host(size_t bytes)
+{
+    return mem_new(bytes, 1);
+}
+
+static void sync_host(void *arg)
+{
+    (void)arg;
+}
+
+const struct calls_memory calls_host_memory = {take_host, free, sync_host, NULL};
+
+static struct tensor shared_vector(const struct calls_memory *memory, enum dtype d, int64_t n)
+{
+    return tensor_1d(memory->take(((size_t)n + 1) * dtype_size(d)), d, n);
+}
+
 static struct tensor vector(enum dtype d, int64_t n)
 {
     return tensor_1d(mem_new((size_t)n + 1, dtype_size(d)), d, n);
@@ -98,7 +115,8 @@ static int exchange_from(const struct made *m, int k)
     return (k + m->n - m->shift) % m->n;
 }
 
-static void make(struct made *m, const struct comm *c, uint64_t seed, uint64_t id)
+static void make(struct made *m, const struct comm *c, const struct calls_memory *memory,
+                 uint64_t seed, uint64_t id)
 {
     /* each kind, group and type once, mixed so that a batch has several calls of one kind and group
      */
@@ -123,8 +141,8 @@ static void make(struct made *m, const struct comm *c, uint64_t seed, uint64_t i
         from *= m->n;
     if (m->me < 0 || m->kind == COMM_BARRIER)
         return;
-    m->to = vector(m->dtype, to);
-    m->from = vector(m->dtype, from);
+    m->to = shared_vector(memory, m->dtype, to);
+    m->from = shared_vector(memory, m->dtype, from);
     if (m->kind == COMM_ALL_TO_ALL) {
         int64_t rows[2] = {0, 0};
         for (int k = 0; k < m->n; k++) {
@@ -293,19 +311,20 @@ static void wait_in_some_order(struct comm *c, uint64_t seed, struct made *all)
         comm_wait(c, all[(first + i * step) % BATCH].ticket);
 }
 
-static int run_batch(struct comm *c, uint64_t seed, uint64_t first, uint64_t *digest, char *why,
-                     size_t size)
+static int run_batch(struct comm *c, const struct calls_memory *memory, uint64_t seed,
+                     uint64_t first, uint64_t *digest, char *why, size_t size)
 {
     struct made all[BATCH];
     int order[BATCH], failed = 0;
     struct err e;
     for (int i = 0; i < BATCH; i++)
-        make(&all[i], c, seed, first + (uint64_t)i);
+        make(&all[i], c, memory, seed, first + (uint64_t)i);
     mix(c, seed, all, order);
     for (int i = 0; i < BATCH; i++)
         if (all[order[i]].me >= 0)
             issue(&all[order[i]], c);
     wait_in_some_order(c, seed + first, all);
+    memory->sync(memory->arg);
     if (comm_fault(c, &e)) {
         snprintf(why, size, "rank %d: %s", c->rank, e.msg);
         failed = -1;
@@ -322,17 +341,18 @@ static int run_batch(struct comm *c, uint64_t seed, uint64_t first, uint64_t *di
             failed = -1;
         }
         *digest = digest_of(m->to, *digest);
-        free(m->to.data);
-        free(m->from.data);
+        memory->release(m->to.data);
+        memory->release(m->from.data);
     }
     return failed;
 }
 
-int calls_run(struct comm *c, uint64_t seed, uint64_t *digest, char *why, size_t size)
+int calls_run(struct comm *c, const struct calls_memory *memory, uint64_t seed, uint64_t *digest,
+              char *why, size_t size)
 {
     *digest = 0xcbf29ce484222325u;
     for (uint64_t first = 0; first < CALLS; first += BATCH)
-        if (run_batch(c, seed, first, digest, why, size))
+        if (run_batch(c, memory, seed, first, digest, why, size))
             return -1;
     return 0;
 }
@@ -356,7 +376,7 @@ static void *run_rank(void *arg)
     r->code = comm_threads_open(&c, r->all, r->rank, &e);
     if (r->code)
         return NULL;
-    r->code = calls_run(&c, r->seed, &r->digest, r->why, sizeof(r->why));
+    r->code = calls_run(&c, &calls_host_memory, r->seed, &r->digest, r->why, sizeof(r->why));
     if (r->code) { /* the others need not wait for this one */
         err_set(&e, ERR_FAIL, "%s", r->why);
         comm_abort(&c, &e);

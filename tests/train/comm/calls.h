@@ -15,8 +15,20 @@
 enum { CALLS_MESHES = 3 };
 struct mesh calls_mesh(int world, int which);
 
-/* 0, or -1 with a sentence. `*digest` is one of all results; equal on equal backends. */
-int calls_run(struct comm *c, uint64_t seed, uint64_t *digest, char *why, size_t size);
+/* Where the calls' tensors are: memory that the host can access, too. */
+struct calls_memory {
+    void *(*take)(size_t bytes); /* zeros */
+    void (*release)(void *p);
+    void (*sync)(void *arg); /* after the waits: until the results are there */
+    void *arg;
+};
+
+extern const struct calls_memory calls_host_memory;
+
+/* 0, or -1 with a sentence. `*digest` is one of all results; equal on equal backends.
+ */
+int calls_run(struct comm *c, const struct calls_memory *memory, uint64_t seed, uint64_t *digest,
+              char *why, size_t size);
 
 /* All ranks of a mesh as threads; digest[rank]. 0, or -1 with the sentence of a rank that failed.
  */

@@ -31,6 +31,11 @@ static int same_as_threads(struct comm *c, struct mesh m, uint64_t digest)
     return 0;
 }
 
+static const struct calls_memory *memory_of(const struct job_calls *j)
+{
+    return j->memory ? j->memory : &calls_host_memory;
+}
+
 static int run_calls(const struct job_calls *j, struct err *e)
 {
     char why[512];
@@ -42,7 +47,7 @@ static int run_calls(const struct job_calls *j, struct err *e)
         int code = j->open(&c, j->job, m, e);
         if (code)
             return code;
-        if (calls_run(&c, 1, &digest, why, sizeof(why))) {
+        if (calls_run(&c, memory_of(j), 1, &digest, why, sizeof(why))) {
             comm_abort(&c, &(struct err){.code = ERR_FAIL});
             comm_close(&c);
             return err_set(e, ERR_FAIL, "mesh %d: %s", which, why);
@@ -56,7 +61,7 @@ static int run_calls(const struct job_calls *j, struct err *e)
 static int run_fault(const struct job_calls *j, const char *what, struct err *e)
 {
     struct comm c;
-    float v[6] = {0};
+    const struct calls_memory *memory = memory_of(j);
     bool aborts = strcmp(what, "abort") == 0, late = strcmp(what, "late") == 0;
     struct err why = {.code = ERR_IO, .msg = "the last rank: the disk is full"};
     int code = j->open(&c, j->job, mesh_dense(1, 1, j->world, 1), e);
@@ -72,10 +77,14 @@ static int run_fault(const struct job_calls *j, const char *what, struct err *e)
         usleep(5000);
         comm_wait(&c, (struct comm_ticket){0});
     }
+    float *v = memory->take(6 * sizeof(*v));
     struct tensor t = tensor_1d(v, DTYPE_F32, last ? 6 : 5);
     comm_wait(&c, comm_all_reduce(&c, GROUP_DP, t, REDUCE_SUM));
+    memory->sync(memory->arg);
+    comm_wait(&c, (struct comm_ticket){0}); /* what happened meanwhile */
     code = comm_fault(&c, e);
     comm_close(&c);
+    memory->release(v);
     return code;
 }
 

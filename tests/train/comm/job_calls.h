@@ -7,12 +7,14 @@
  * whose bits must be those of threads, or one of the ways in which a job ends badly.
  */
 
+#include "tests/train/comm/calls.h"
 #include "train/comm/queue.h"
 
 struct job_calls {
     void *job;
     int (*open)(struct comm *ret, void *job, struct mesh m, struct err *e);
     int rank, world;
+    const struct calls_memory *memory; /* NULL: the host's */
 };
 
 /*

@@ -24,7 +24,10 @@ int main(int argc, char **argv)
     struct err e;
     int code = comm_mpi_join(&job, &o, &e);
     if (!code) {
-        struct job_calls j = {job, open_comm, comm_mpi_rank(job), comm_mpi_world(job)};
+        struct job_calls j = {.job = job,
+                              .open = open_comm,
+                              .rank = comm_mpi_rank(job),
+                              .world = comm_mpi_world(job)};
         code = job_calls_run(&j, what, &e);
         if (code)
             fprintf(stderr, "rank %d: %s\n", j.rank, e.msg);

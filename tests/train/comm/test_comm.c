@@ -18,7 +18,7 @@ static void one_rank_alone(void)
     char why[512];
     uint64_t digest, other;
     comm_self_open(&c);
-    if (calls_run(&c, 1, &digest, why, sizeof(why)))
+    if (calls_run(&c, &calls_host_memory, 1, &digest, why, sizeof(why)))
         t_fail(__FILE__, __LINE__, "%s", why);
     comm_close(&c);
     if (calls_run_threads(mesh_single(), 0, 1, &other, why, sizeof(why)))

@@ -173,10 +173,11 @@ static struct rank_config configure(struct cell_rank *c)
 {
     const struct cell *cell = c->cell;
     static const struct rank_backends backends = {.describe_device = dev_host_describe,
-                                                  .open_device = dev_host_open,
+                                                  .open_device = dev_host_start,
                                                   .init_ops = ops_cpu_open};
     return (struct rank_config){
-        .backends = &backends,
+        .backends = cell->backends ? cell->backends : &backends,
+        .device = c->index,
         .layout = cell->layout,
         .rank = c->index,
         .comm = c->threads || c->comm.fn ? &c->comm : NULL,

@@ -40,6 +40,7 @@ struct cell_bytes {
 struct spec cell_mixtral(void);
 
 struct cell {
+    const struct rank_backends *backends; /* NULL: the host's */
     struct spec spec;
     struct layout layout;
     enum dtype real;

@@ -39,7 +39,7 @@ static int be_rank(const struct launch_place *p, const char *what, struct err *e
     free(fd);
     if (code)
         return code;
-    struct job_calls j = {job, open_comm, p->rank, p->world};
+    struct job_calls j = {.job = job, .open = open_comm, .rank = p->rank, .world = p->world};
     code = job_calls_run(&j, strcmp(what, "calls") ? what : "", e);
     comm_tcp_leave(job);
     return code;

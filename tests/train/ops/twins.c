@@ -64,13 +64,18 @@ static struct dropout dropout(uint32_t bits, int which)
 
 /* ---- embed: n C V ---------------------------------------------------------------------------- */
 
+/* Ids below, and as many above, those of a part of the vocabulary. */
+enum { ELSEWHERE = 4 };
+
 static void make_embed(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
 {
     struct embed_args *a = &c->u.embed;
     c->op = OP_EMBED;
     c->tolerance = 1e-6;
     a->y = out(c, poison_2d(w, d[0], d[1], gap(bits, 0)));
-    a->id = world_ids(w, d[0], d[2]);
+    a->shard = bit(bits, 7);
+    a->first = a->shard ? ELSEWHERE : 0;
+    a->id = world_ids(w, d[0], d[2] + 2 * a->first);
     a->tok = world_2d(w, 1, d[2], d[1], gap(bits, 1));
     a->drop = dropout(bits, 4);
     if (bit(bits, 5)) {
@@ -86,8 +91,10 @@ static void make_embed_bwd(struct world *w, struct call *c, const int64_t *d, ui
     c->tolerance = 2e-6;
     a->dy = world_2d(w, 1, d[0], d[1], gap(bits, 0));
     a->drop = dropout(bits, 4);
+    a->shard = bit(bits, 7);
+    a->first = a->shard ? ELSEWHERE : 0;
     if (!bit(bits, 6)) {
-        a->id = world_ids(w, d[0], d[2]);
+        a->id = world_ids(w, d[0], d[2] + 2 * a->first);
         a->dtok = out(c, world_2d(w, 1, d[2], d[1], gap(bits, 1)));
     }
     if (bit(bits, 5)) {
@@ -286,6 +293,10 @@ static void attention_inputs(struct world *w, struct attention_args *a, const in
     a->window = bit(bits, 5) ? 1 + d[1] / 3 : 0;
     a->scale = 1 / sqrtf((float)d[4]);
     a->drop = dropout(bits, 6);
+    if (bit(bits, 8)) {
+        a->head0 = 3;
+        a->all_heads = heads + 4;
+    }
 }
 
 static void make_attention(struct world *w, struct call *c, const int64_t *d, uint32_t bits)

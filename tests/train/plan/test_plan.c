@@ -59,6 +59,32 @@ static void mixture_step_is_as_planned(void)
     check(tiny_mixtral());
 }
 
+/* Tensor-parallel ranks reduce together, also where the last one has hardly any of the vocabulary.
+ */
+static void parts_of_a_vocabulary_take_the_same_chunks(void)
+{
+    struct err e;
+    struct dev_desc desc;
+    struct spec s = tiny_gpt();
+    uint64_t calls[2];
+    s.vocab = 26000;
+    s.padded_vocab = 50432;
+    s.heads = s.kv_heads = 2;
+    s.head_dim = s.hidden / 2;
+    s.max_positions = 1024;
+    struct rank_config c = tiny_config(s, DTYPE_F32);
+    c.layout = layout_plain(mesh_dense(2, 1, 1, 1));
+    c.micro_batch = 64;
+    c.seq_length = 1024;
+    T_OK(dev_host_describe(&desc, 0, 1, &e), &e);
+    for (c.rank = 0; c.rank < 2; c.rank++) {
+        T_OK(rank_plan(&rank, &c, &desc, &e), &e);
+        calls[c.rank] = rank.plan.collectives;
+        rank_close(&rank);
+    }
+    T_EQ(calls[0], calls[1]);
+}
+
 /* 124M at T 256, batch 4: operations within 2 % of 6 N tokens plus attention, and the memory by
  * hand. */
 static void planned_work_of_124m(void)
@@ -109,5 +135,5 @@ static void a_missing_operation_is_named(void)
 }
 
 T_MAIN(T_CASE(gpt_step_is_as_planned), T_CASE(llama_step_is_as_planned),
-       T_CASE(mixture_step_is_as_planned), T_CASE(planned_work_of_124m),
-       T_CASE(a_missing_operation_is_named))
+       T_CASE(mixture_step_is_as_planned), T_CASE(parts_of_a_vocabulary_take_the_same_chunks),
+       T_CASE(planned_work_of_124m), T_CASE(a_missing_operation_is_named))

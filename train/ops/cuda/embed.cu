@@ -10,16 +10,20 @@ template <class T> struct embed_job {
     mat_in<T> y, tok, pos;
     const int32_t *id, *position;
     int64_t width;
+    int64_t first, rows; /* the ids that tok has */
     drop_mask drop;
 };
 
 template <int VEC, class T> static __global__ void embed(const embed_job<T> j)
 {
     int64_t i = blockIdx.x;
-    const T *tok = j.tok.row(j.id[i]), *pos = j.pos.p ? j.pos.row(j.position[i]) : NULL;
+    const int64_t id = j.id[i] - j.first;
+    const T *tok = id >= 0 && id < j.rows ? j.tok.row(id) : NULL;
+    const T *pos = j.pos.p ? j.pos.row(j.position[i]) : NULL;
     for (int64_t c = threadIdx.x * VEC; c < j.width; c += blockDim.x * VEC) {
-        float v[VEC], add[VEC] = {0};
-        load(v, tok + c);
+        float v[VEC] = {0}, add[VEC] = {0};
+        if (tok)
+            load(v, tok + c);
         if (pos)
             load(add, pos + c);
         for (int k = 0; k < VEC; k++)
@@ -33,9 +37,9 @@ template <class T> static void issue_embed(ops *o, const embed_args *a)
 {
     const int vec = wide_of<T>();
     int64_t n = a->y.size[0], width = a->y.size[1];
-    embed_job<T> j = {mat_in_of<T>(a->y), mat_in_of<T>(a->tok), mat_in_of<T>(a->pos),
-                      ints_of(a->id),     ints_of(a->position), width,
-                      mask_of(a->drop)};
+    embed_job<T> j = {mat_in_of<T>(a->y),      mat_in_of<T>(a->tok), mat_in_of<T>(a->pos),
+                      ints_of(a->id),          ints_of(a->position), width,
+                      a->shard ? a->first : 0, a->tok.size[0],       mask_of(a->drop)};
     if (width % vec == 0 && aligned(a->y) && aligned(a->tok) && aligned(a->pos))
         embed<vec><<<(unsigned)n, threads_for(width / vec, MOST), 0, stream_of(o)>>>(j);
     else
@@ -75,9 +79,13 @@ struct keyed {
     int32_t id, row;
 };
 
-/* Rows of id (the first pass) or of `from`, by `digits` values of the bits from `shift` on. */
+/*
+ * Rows of id (the first pass) or of `from`, by `digits` values of the bits from `shift` on. Ids
+ * that are not among `limit` from `first` on become `limit`, the last ones.
+ */
 struct sort_pass {
     const int32_t *id;
+    int32_t first, limit;
     const keyed *from;
     keyed *to;
     int64_t n;
@@ -87,7 +95,10 @@ struct sort_pass {
 
 static __device__ keyed sort_item(const sort_pass &p, int64_t i)
 {
-    return p.id ? keyed{p.id[i], (int32_t)i} : p.from[i];
+    if (!p.id)
+        return p.from[i];
+    const int32_t id = p.id[i] - p.first;
+    return keyed{id >= 0 && id < p.limit ? id : p.limit, (int32_t)i};
 }
 
 static __device__ int digit_of(const sort_pass &p, keyed k)
@@ -202,19 +213,22 @@ static size_t sort_bytes(int64_t n)
            (size_t)(DIGITS * ceil_div(n, SORT_TILE)) * sizeof(int32_t);
 }
 
-/* Rows 0 .. n - 1 by id[row] < limit; returns where they are. */
-static const keyed *sort_rows(const int32_t *id, int64_t n, int64_t limit, void *scratch,
-                              cudaStream_t stream)
+/* Rows 0 .. n - 1 by id[row] - first, where only a part has those outside of 0 .. limit - 1, which
+ * come last; returns where they are. */
+static const keyed *sort_rows(const int32_t *id, bool part, int64_t first, int64_t n, int64_t limit,
+                              void *scratch, cudaStream_t stream)
 {
     keyed *const list[2] = {(keyed *)scratch, (keyed *)scratch + n};
     unsigned tiles = (unsigned)ceil_div(n, SORT_TILE);
     int bits = 1, passes, each;
-    while (limit - 1 >> bits)
+    while (limit - !part >> bits)
         bits++;
     passes = (bits + DIGIT - 1) / DIGIT;
     each = (bits + passes - 1) / passes;
     for (int k = 0; k < passes; k++) {
         const sort_pass p = {.id = k ? NULL : id,
+                             .first = (int32_t)first,
+                             .limit = (int32_t)limit,
                              .from = list[(k + 1) % 2],
                              .to = list[k % 2],
                              .n = n,
@@ -270,11 +284,12 @@ static __device__ void add_rest(float (&sum)[VEC], const keyed *sorted, int64_t 
 
 /*
  * Block (b, part) has the together() sorted rows from b * together() on. Of each id whose first row
- * is among them the sum of all rows is added to the table's row, one after the other.
+ * is among them the sum of all rows is added to the table's row, one after the other. Ids from
+ * `rows` on have none.
  */
 template <int VEC, class T>
-static __global__ void add_runs(const keyed *sorted, int64_t n, mat_in<T> dy, mat to, int64_t width,
-                                drop_mask drop)
+static __global__ void add_runs(const keyed *sorted, int64_t n, mat_in<T> dy, mat to, int32_t rows,
+                                int64_t width, drop_mask drop)
 {
     constexpr int MANY = together<VEC>();
     const int64_t i = (int64_t)blockIdx.x * MANY;
@@ -287,6 +302,8 @@ static __global__ void add_runs(const keyed *sorted, int64_t n, mat_in<T> dy, ma
 #pragma unroll
     for (int t = 0; t < MANY; t++) {
         item[t] = i + t < n ? sorted[i + t] : keyed{first, 0};
+        if (item[t].id >= rows)
+            item[t].id = first;
         if (item[t].id != first)
             load(v[t], dy.row(item[t].row) + c);
         if (item[t].id != first && (t == 0 || item[t].id != item[t - 1].id))
@@ -313,32 +330,35 @@ static __global__ void add_runs(const keyed *sorted, int64_t n, mat_in<T> dy, ma
 }
 
 template <class T>
-static void add_table(ops *o, const embed_bwd_args *a, tensor id, tensor to, void *scratch)
+static void add_table(ops *o, const embed_bwd_args *a, tensor id, bool part, tensor to,
+                      void *scratch)
 {
     const int vec = wide_of<T>();
     int64_t n = a->dy.size[0], width = a->dy.size[1];
     cudaStream_t stream = stream_of(o);
-    const keyed *sorted = sort_rows(ints_of(id), n, to.size[0], scratch, stream);
+    const keyed *sorted =
+        sort_rows(ints_of(id), part, part ? a->first : 0, n, to.size[0], scratch, stream);
     bool wide = width % vec == 0 && aligned(a->dy) && aligned(to);
     int64_t items = wide ? width / vec : width;
     int threads = threads_for(items, 192);
     dim3 grid((unsigned)ceil_div(n, wide ? together<vec>() : together<1>()),
               (unsigned)ceil_div(items, threads));
     mat_in<T> dy = mat_in_of<T>(a->dy);
+    int32_t rows = (int32_t)to.size[0];
     if (wide)
-        add_runs<vec>
-            <<<grid, threads, 0, stream>>>(sorted, n, dy, mat_of(to), width, mask_of(a->drop));
+        add_runs<vec><<<grid, threads, 0, stream>>>(sorted, n, dy, mat_of(to), rows, width,
+                                                    mask_of(a->drop));
     else
-        add_runs<1>
-            <<<grid, threads, 0, stream>>>(sorted, n, dy, mat_of(to), width, mask_of(a->drop));
+        add_runs<1><<<grid, threads, 0, stream>>>(sorted, n, dy, mat_of(to), rows, width,
+                                                  mask_of(a->drop));
 }
 
 template <class T> static void add_tables(ops *o, const embed_bwd_args *a, void *scratch)
 {
     if (!tensor_none(a->dtok))
-        add_table<T>(o, a, a->id, a->dtok, scratch);
+        add_table<T>(o, a, a->id, a->shard, a->dtok, scratch);
     if (!tensor_none(a->dpos))
-        add_table<T>(o, a, a->position, a->dpos, scratch);
+        add_table<T>(o, a, a->position, false, a->dpos, scratch);
     dev_cuda_check(o->dev, "launch");
 }
 

@@ -27,6 +27,7 @@ template <class T> struct flash_job {
     const int32_t *q_start, *k_start, *k_len;
     int64_t n, keys, sequences, window, max_len;
     int heads, groups, dim;
+    int head0, all_heads; /* of the dropout's rows */
     float scale;
     drop_mask drop;
 };
@@ -61,6 +62,8 @@ template <class T> static flash_job<T> flash_job_of(const attention_args *a)
     j.window = a->window;
     j.max_len = a->max_len;
     j.heads = (int)a->q.size[1];
+    j.head0 = (int)a->head0;
+    j.all_heads = a->all_heads ? (int)a->all_heads : j.heads;
     j.groups = (int)a->k.size[1];
     j.dim = (int)a->q.size[2];
     j.scale = a->scale;
@@ -153,7 +156,8 @@ static inline unsigned tiles_for(int64_t n, int64_t sequences)
 template <class T>
 static __device__ float weight_drop(const flash_job<T> &j, int64_t row, int head, int64_t key)
 {
-    uint64_t at = (j.drop.row0 + (uint64_t)row) * (uint64_t)j.heads + (uint64_t)head;
+    uint64_t at =
+        (j.drop.row0 + (uint64_t)row) * (uint64_t)j.all_heads + (uint64_t)(j.head0 + head);
     return drop_factor(j.drop, at * (uint64_t)j.max_len + (uint64_t)key);
 }
 

@@ -74,7 +74,8 @@ template <class T>
 static __device__ void drop_pair(const flash_job<T> &j, int64_t row, int head, int64_t key,
                                  float &first, float &second)
 {
-    uint64_t at = (j.drop.row0 + (uint64_t)row) * (uint64_t)j.heads + (uint64_t)head;
+    uint64_t at =
+        (j.drop.row0 + (uint64_t)row) * (uint64_t)j.all_heads + (uint64_t)(j.head0 + head);
     uint64_t e = at * (uint64_t)j.max_len + (uint64_t)key;
     uint4 r = random_block(j.drop.seed, 2 /* RNG_DROPOUT */, j.drop.sub, e / 4);
     uint32_t bits = e % 4 == 0 ? r.x : e % 4 == 1 ? r.y : e % 4 == 2 ? r.z : r.w;

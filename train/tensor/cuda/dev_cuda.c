@@ -157,6 +157,13 @@ static int create(struct dev *d, int ordinal, struct err *e)
     return code ? refused(e, ordinal, cudaGetErrorString(code)) : 0;
 }
 
+/* Streams that share one of the GPU's queues wait for each other: as many queues as it can have, so
+ * that a collective that waits for another rank holds up no other. */
+static void ask_for_queues(void)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 int dev_cuda_open(struct dev *ret, int ordinal, struct err *e)
 {
     static const struct dev_table table = {
@@ -174,6 +181,7 @@ int dev_cuda_open(struct dev *ret, int ordinal, struct err *e)
     struct cudaDeviceProp prop;
     int count = 0;
     *ret = (struct dev){0};
+    ask_for_queues();
     cudaError_t code = cudaGetDeviceCount(&count);
     if (code == cudaSuccess && (ordinal < 0 || ordinal >= count))
         return err_set(e, ERR_RESOURCE, "there is no GPU %d: the machine has %d", ordinal, count);
@@ -206,11 +214,15 @@ int dev_cuda_open(struct dev *ret, int ordinal, struct err *e)
     return 0;
 }
 
-int dev_cuda_start(struct dev *ret, int threads, struct err *e)
+int dev_cuda_start(struct dev *ret, int which, int threads, struct err *e)
 {
+    int count = 0;
     if (threads < 0)
         return err_set(e, ERR_USAGE, "%d threads: expected 0 or more", threads);
-    int code = dev_cuda_open(ret, 0, e);
+    ask_for_queues();
+    if (getenv("CUDA_VISIBLE_DEVICES") && cudaGetDeviceCount(&count) == cudaSuccess && count == 1)
+        which = 0;
+    int code = dev_cuda_open(ret, which, e);
     if (code)
         return code;
     ret->pool = pool_create(threads);
@@ -218,10 +230,10 @@ int dev_cuda_start(struct dev *ret, int threads, struct err *e)
     return 0;
 }
 
-int dev_cuda_describe(struct dev_desc *ret, int threads, struct err *e)
+int dev_cuda_describe(struct dev_desc *ret, int which, int threads, struct err *e)
 {
     struct dev d;
-    int code = dev_cuda_start(&d, threads, e);
+    int code = dev_cuda_start(&d, which, threads, e);
     if (code)
         return code;
     *ret = d.desc;

@@ -16,11 +16,11 @@
  */
 int dev_cuda_open(struct dev *ret, int ordinal, struct err *e);
 
-/* The first GPU that CUDA_VISIBLE_DEVICES leaves, with threads of the host as dev_host_open has
- * them. */
-int dev_cuda_start(struct dev *ret, int threads, struct err *e);
+/* GPU `which` of those that CUDA_VISIBLE_DEVICES leaves, or the only one that it leaves (some
+ * launchers give each process one), with threads of the host as dev_host_open has them. */
+int dev_cuda_start(struct dev *ret, int which, int threads, struct err *e);
 /* What it opens; it is opened and closed again to see. */
-int dev_cuda_describe(struct dev_desc *ret, int threads, struct err *e);
+int dev_cuda_describe(struct dev_desc *ret, int which, int threads, struct err *e);
 
 /* For the GPU's own code: access to an open CUDA device. */
 struct dev_cuda_info {

@@ -89,8 +89,9 @@ static void host_close(struct dev *d)
     pool_destroy(d->pool);
 }
 
-int dev_host_describe(struct dev_desc *ret, int threads, struct err *e)
+int dev_host_describe(struct dev_desc *ret, int which, int threads, struct err *e)
 {
+    (void)which;
     if (threads < 0)
         return err_set(e, ERR_USAGE, "%d threads: expected 0 or more", threads);
     *ret = (struct dev_desc){.host = true,
@@ -116,10 +117,16 @@ int dev_host_open(struct dev *ret, int threads, struct err *e)
         .close = host_close,
     };
     struct dev_desc desc;
-    int code = dev_host_describe(&desc, threads, e);
+    int code = dev_host_describe(&desc, 0, threads, e);
     if (code)
         return code;
     *ret = (struct dev){.fn = &table, .desc = desc, .pool = pool_create(threads)};
     ret->desc.threads = pool_threads(ret->pool); /* fewer if the system refused some */
     return 0;
+}
+
+int dev_host_start(struct dev *ret, int which, int threads, struct err *e)
+{
+    (void)which;
+    return dev_host_open(ret, threads, e);
 }
