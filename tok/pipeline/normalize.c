@@ -9,6 +9,11 @@
 
 /* Normalizers, each from one buffer into the next. */
 
+enum {
+    GROWTH = 64,
+    GROWTH_FREE = 1 << 20 /* bytes that they may make of a byte, and of any text */
+};
+
 static void normalize_put_char(struct buf *out, uint32_t c)
 {
     out->len += utf8_put(buf_reserve(out, 4), c);
@@ -104,7 +109,7 @@ static int replace(const struct norm_step *s, struct pipe_work *w, const char *t
         int code = regex_next(s->pattern, w->regex, text, n, &at, &found, e);
         if (code)
             return code;
-        if (!found || out->len > TEXT_MAX) /* an error anyway: no need to fill the memory */
+        if (!found || out->len > w->norm_most) /* an error: no need to fill the memory */
             break;
         buf_add(out, text + done, at.start - done);
         buf_add(out, s->content.p, s->content.n);
@@ -211,11 +216,25 @@ int pipe_norm_step(const struct pipe_spec *s, size_t i, struct pipe_work *w, uns
     struct buf *from = &w->swap; /* output of the previous step */
     turn(from, text);
     memset(buf_reserve(from, TEXT_SLACK), 0, TEXT_SLACK);
+    if (!w->norm_most)
+        w->norm_most = TEXT_MAX;
     int code = run_step(t, w, from->data, from->len, text, e);
     if (!code && text->len > TEXT_MAX)
         code = err_set(e, ERR_RESOURCE, "a text of %zu bytes once normalized, more than 2^31",
                        text->len);
     return code;
+}
+
+static int refuse_growth(const struct pipe_spec *s, size_t i, size_t n, size_t made, struct err *e)
+{
+    const struct norm_step *t = &s->norm[i];
+    const char *pattern = t->kind == NORM_REPLACE ? regex_text(t->pattern) : NULL;
+    return err_set(e, ERR_DATA,
+                   "%s: normalizer %zu of %zu%s%.100s%s makes %zu bytes or more of %zu bytes of "
+                   "text; %d for each and %d MiB are allowed",
+                   s->path, i + 1, s->nnorm, pattern ? ", Replace of \"" : "",
+                   pattern ? pattern : "", pattern ? "\"," : "", made, n, GROWTH,
+                   GROWTH_FREE >> 20);
 }
 
 int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,
@@ -224,8 +243,12 @@ int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const ch
     int code = 0;
     buf_reset(out);
     buf_add(out, text, n);
-    for (size_t i = 0; i < s->nnorm && !code; i++)
+    w->norm_most = n > (TEXT_MAX - GROWTH_FREE) / GROWTH ? TEXT_MAX : n * GROWTH + GROWTH_FREE;
+    for (size_t i = 0; i < s->nnorm && !code; i++) {
         code = pipe_norm_step(s, i, w, edge, out, e);
+        if (!code && out->len > w->norm_most)
+            code = refuse_growth(s, i, n, out->len, e);
+    }
     memset(buf_reserve(out, TEXT_SLACK), 0, TEXT_SLACK);
     return code;
 }

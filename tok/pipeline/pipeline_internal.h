@@ -96,6 +96,7 @@ struct pipe_work {
     struct buf clean;      /* the text with its invalid bytes replaced */
     struct buf norm, swap; /* normalized text */
     struct buf bert;       /* between the steps of BertNormalizer */
+    size_t norm_most;      /* bytes that a step may make; 0: not set yet */
     const char *normal;    /* that text, */
     size_t zero;           /* and how many leading bytes come from its beginning */
     struct buf text, next; /* pre-tokens, before and after a step */

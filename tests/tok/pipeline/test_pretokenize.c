@@ -38,6 +38,35 @@ static void gives_behind(const char *norm, const char *pre, const char *text, co
     free(cuts);
 }
 
+/* Four times a letter becomes a hundred: 100 MB of each. */
+static void normalizers_may_not_explode(void)
+{
+    struct buf step = {0}, norm = {0};
+    struct tokenizer *t;
+    struct tok_ids ids = {0};
+    struct err e;
+    buf_adds(&step, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"");
+    for (int i = 0; i < 100; i++)
+        buf_addc(&step, 'a');
+    buf_adds(&step, "\"}");
+    for (int i = 0; i < 4; i++)
+        buf_addf(&norm, "%s%s", i ? "," : "{\"type\":\"Sequence\",\"normalizers\":[",
+                 buf_str(&step));
+    buf_adds(&norm, "]}");
+    struct hf_make m = {.norm = buf_str(&norm), .pre = KIND("WhitespaceSplit"), .model = MODEL};
+    T_OK(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e);
+    struct tok_work *w = tok_work_create(t);
+    T_ERR(tok_encode(t, w, "b a", 3, &ids, &e), &e, ERR_DATA,
+          "normalizer 4 of 4, Replace of \"a\",");
+    T_OK(tok_encode(t, w, "b", 1, &ids, &e), &e);
+    T_EQ(ids.n, 1);
+    tok_work_destroy(w);
+    tok_ids_finish(&ids);
+    tok_close(t);
+    buf_finish(&step);
+    buf_finish(&norm);
+}
+
 static void the_beginning_goes_with_what_stands_there(void)
 {
     static const struct {
@@ -103,5 +132,5 @@ static void rules_take_the_beginning_only_behind_a_character(void)
     buf_finish(&norm);
 }
 
-T_MAIN(T_CASE(the_beginning_goes_with_what_stands_there),
+T_MAIN(T_CASE(normalizers_may_not_explode), T_CASE(the_beginning_goes_with_what_stands_there),
        T_CASE(rules_take_the_beginning_only_behind_a_character))
