@@ -154,12 +154,34 @@ static void say_skipped(struct ckpt_skips *s)
     ckpt_skips_finish(s);
 }
 
+enum { HINT_MAX = 4096 };
+
+/* The file that scripts read may be damaged or older than the newest checkpoint, which is taken. */
+static void check_hint(const char *dir, const struct ckpt *c)
+{
+    char *path = path_join(dir, "latest_checkpointed_iteration.txt"), *end = NULL;
+    struct buf b = {0};
+    struct err ignored;
+    if (file_exists(path) && !file_read(path, HINT_MAX, &b, &ignored)) {
+        long long step = strtoll(buf_str(&b), &end, 10);
+        while (*end == '\n' || *end == '\r' || *end == ' ')
+            end++;
+        if (!b.len || *end || step != (long long)ckpt_meta(c)->iteration)
+            log_warn("%s does not name the newest checkpoint, %s, which is taken", path,
+                     ckpt_path(c));
+    }
+    buf_finish(&b);
+    free(path);
+}
+
 /* The newest before step `below`, whose tensors are judged when they are loaded. */
 static int newest(struct job *j, const char *dir, int64_t below, struct ckpt **ret, struct err *e)
 {
     struct ckpt_skips skips = {0};
     int code = ckpt_open_before(dir, below, ret, &skips, e);
     say_skipped(&skips);
+    if (!code && below == INT64_MAX)
+        check_hint(dir, *ret);
     j->ckpt_among = code ? NULL : dir;
     return code;
 }

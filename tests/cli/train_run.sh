@@ -15,6 +15,8 @@ out_has "validation loss at iteration 30 on test set"
 has_file a/iter_0000030/manifest.json
 has_file a/config.toml
 check [ "$(cat a/latest_checkpointed_iteration.txt)" = 30 ]
+cp -r a flipped
+printf '3\360' >flipped/latest_checkpointed_iteration.txt
 no_temps a
 check python3 -c "
 import json
@@ -279,3 +281,8 @@ expect 0 "$TRAIN" plan --num-layers 2 --hidden-size 32 --num-attention-heads 4 -
 out_has "parameters      28448"
 expect 4 "$TRAIN" plan --preset gpt-1m --data-path nosuch
 err_has "nosuch.bin and nosuch.idx do not exist"
+
+t "a flipped latest_checkpointed_iteration.txt is said to be wrong"
+expect 0 "$TRAIN" run $tiny --train-iters 31 --save flipped
+err_has "flipped/latest_checkpointed_iteration.txt does not name the newest checkpoint, flipped/iter_0000030"
+check [ "$(cat flipped/latest_checkpointed_iteration.txt)" = 31 ]
