@@ -53,6 +53,12 @@ printf '{"text": "1"}\n{"text": "\0"}\n{"text": "2"}\n' >nul.jsonl
 expect 0 build --input nul.jsonl --on-bad-record skip $null
 check [ "$(ids o_text_document.bin)" = 12 ]
 
+t "lines that end in CR alone: the hint converts them"
+printf '{"text": "1 2"}\r{"text": "3"}\r' >cr.jsonl
+expect 3 build --input cr.jsonl $null
+err_has "cr.jsonl: line 1:"
+err_has "lines end in CR alone: convert it, tr"
+
 t "plain text given as JSONL: the hint is its option"
 rm -f o_*
 expect 3 build --input a.txt $null
