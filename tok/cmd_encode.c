@@ -482,12 +482,13 @@ static int read_padding(struct job *j, struct err *e)
 
 static void encode_tell(const struct job *j)
 {
-    uint64_t specials = 0, matched = 0, invalid = 0;
+    uint64_t specials = 0, matched = 0, invalid = 0, steps = 0;
     cmd_unused_keys(j->cli, docs_had_keys(j->docs));
     for (int i = 0; i < j->threads; i++) {
         specials += tok_work_specials(j->work[i]);
         matched += tok_work_matched(j->work[i]);
         invalid += tok_work_invalid(j->work[i]);
+        steps += tok_work_steps(j->work[i]);
     }
     if (specials)
         log_warn("%llu special token%s in the text %s encoded as plain text (--specials parse "
@@ -503,8 +504,8 @@ static void encode_tell(const struct job *j)
     if (invalid)
         log_warn("%llu invalid UTF-8 byte%s taken as U+FFFD", (unsigned long long)invalid,
                  invalid == 1 ? " was" : "s were");
-    log_debug(WEFT_PREFIX "tok encode: %llu documents, %llu ids", (unsigned long long)j->ndocs,
-              (unsigned long long)j->nids);
+    log_debug(WEFT_PREFIX "tok encode: %llu documents, %llu ids; long documents: %llu steps",
+              (unsigned long long)j->ndocs, (unsigned long long)j->nids, (unsigned long long)steps);
 }
 
 /* Folder for the files of long documents when the output is a pipe. */

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One long document without split points: time, peak of memory and work, and Hugging Face's time.
+
+    long_text.py BUILD [--mb 1 8] [--kinds letters dna ...] [--workers 1 2] [--prep] [--peer MB] TOKENIZER...
+
+Each text is one JSONL record (newlines are escaped there). Printed for each tokenizer, kind, size and number of workers:
+processor seconds, peak of memory, and the steps that tok counts for each byte (tok_work_steps). --peer: seconds and
+peak of Hugging Face's tokenizers on so many MB, where the tokenizer is a tokenizer.json (in this Python)."""
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+PUNCTUATION = set("、。「」『』（）！？…―・　 \n\t")
+
+
+def text_of(kind, n, japanese):
+    r = random.Random(1)
+    if kind == "dna":
+        return "".join(r.choices("ACGT", k=n))
+    if kind == "digits":
+        return "".join(r.choices("0123456789", k=n))
+    if kind == "japanese":
+        words = "".join(c for c in open(japanese, encoding="utf-8").read() if c > "\u3000" and c not in PUNCTUATION)
+        return (words * (n // (3 * len(words)) + 1))[:n // 3]
+    one = {"letters": "a", "ab": "ab", "spaces": " ", "newlines": "\n", "marks": "\u0301", "han": "\u6f22"}[kind]
+    return one * (n // len(one.encode()))
+
+
+def run(command):
+    """(processor seconds, peak in MB, standard error)"""
+    p = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    said = p.stderr.read()
+    _, status, use = os.wait4(p.pid, 0)
+    if status:
+        sys.exit(f"{' '.join(command)}: {said}")
+    return use.ru_utime + use.ru_stime, use.ru_maxrss / 1024, said
+
+
+PEER = """
+import json, sys, tokenizers
+t = tokenizers.Tokenizer.from_file(sys.argv[1])
+t.encode(json.load(open(sys.argv[2]))["text"], add_special_tokens=False)
+"""
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    p.add_argument("build")
+    p.add_argument("tokenizer", nargs="+")
+    p.add_argument("--mb", type=int, nargs="+", default=[1, 8])
+    p.add_argument("--kinds", nargs="+", default=["letters", "dna", "ab", "digits", "spaces", "newlines", "marks", "han", "japanese"])
+    p.add_argument("--workers", type=int, nargs="+", default=[1])
+    p.add_argument("--japanese", default=os.environ.get("WEFT_TEST_DATA", "") + "/text/wagahaiwa_nekodearu.txt")
+    p.add_argument("--prep", action="store_true", help="prep build, too")
+    p.add_argument("--peer", type=int, default=0, metavar="MB")
+    o = p.parse_args()
+    print("| tokenizer | text | MB | workers | tok s | peak MB | steps a byte |" + (" prep s | peak MB |" if o.prep else ""), flush=True)
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as d:
+        name, out = f"{d}/text.jsonl", f"{d}/out"
+        for kind in o.kinds:
+            for mb in o.mb + ([o.peer] if o.peer else []):
+                with open(name, "w", encoding="utf-8") as f:
+                    json.dump({"text": text_of(kind, mb * 1000000, o.japanese)}, f, ensure_ascii=False)
+                for t in o.tokenizer:
+                    if o.peer and mb == o.peer and t.endswith(".json"):
+                        s, peak, _ = run([sys.executable, "-c", PEER, t, name])
+                        print(f"| {t} | {kind} | {mb} | tokenizers | {s:.2f} | {peak:.0f} | |", flush=True)
+                    for w in o.workers:
+                        s, peak, said = run([f"{o.build}/tok/tok", "encode", "--tokenizer", t, "--workers", str(w), "--overwrite",
+                                             "--verbose", "--output", out, name])
+                        steps = re.search(r"(\d+) steps", said)
+                        line = f"| {t} | {kind} | {mb} | {w} | {s:.2f} | {peak:.0f} | {int(steps[1]) / mb / 1e6 if steps else 0:.1f} |"
+                        if o.prep:
+                            s, peak, _ = run([f"{o.build}/prep/prep", "build", "--quiet", "--overwrite", "--tokenizer", t,
+                                              "--workers", str(w), "--input", name, "--output-prefix", out])
+                            line += f" {s:.2f} | {peak:.0f} |"
+                        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
