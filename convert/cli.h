@@ -13,16 +13,16 @@ struct cli {
     bool json, tensors, same;
     bool dry_run, overwrite;
     int64_t ranks, threads, shard_size, file_size;
-    int64_t tp, pp;
-    const char *like, *adapter, *rows;
+    int64_t tp, pp, rank;
+    const char *like, *adapter, *rows, *base;
     int dtype;   /* CLI_DTYPES */
     int to;      /* CLI_FORMATS */
     int outtype; /* enum gguf_outtype */
     struct opt_list ignored_keys;
 };
 
-#define CLI_FORMATS "hf|gguf"
-enum { CLI_HF, CLI_GGUF };
+#define CLI_FORMATS "hf|gguf|peft"
+enum { CLI_HF, CLI_GGUF, CLI_PEFT };
 #define CLI_DTYPES "auto|float32|float16|bfloat16"
 
 /* Writes a text to standard output. ERR_IO. */

@@ -37,10 +37,11 @@ static const struct opt_verb verbs[] = {
                  "convert import --dry-run Llama-3.2-1B llama\n" WEFT_PREFIX
                  "convert import --adapter my-lora Llama-3.2-1B merged\n",
      true},
-    {"export", "SRC DST", "a checkpoint as a Hugging Face model or GGUF file",
+    {"export", "SRC DST", "a checkpoint as Hugging Face model, GGUF or adapter",
      WEFT_PREFIX "convert export run/iter_0000100 my-model\n" WEFT_PREFIX
                  "convert export --dtype bfloat16 --max-shard-size 2G run my-model\n" WEFT_PREFIX
-                 "convert export --to gguf --outtype q8_0 run my-model.gguf\n",
+                 "convert export --to gguf --outtype q8_0 run my-model.gguf\n" WEFT_PREFIX
+                 "convert export --to peft --base llama --rank 16 run my-lora\n",
      true},
     {"reshard", "SRC DST", "cut a checkpoint for another number of ranks",
      WEFT_PREFIX "convert reshard --ranks 8 run/iter_0000100 cut\n", true},
@@ -104,9 +105,21 @@ static const struct opt table[] = {
                     "Face model; with its weights they are byte-identical"),
     OPT_ROW(.name = "to", .type = OPT_CHOICE, .offset = offsetof(struct cli, to), .def = "hf",
             .meta = CLI_FORMATS, .group = "output", .verbs = EXPORT, .basic = true,
-            .brief = "a Hugging Face folder, or a GGUF file",
-            .help = "what is written: a folder of Hugging Face, or a GGUF file for llama.cpp "
-                    "(models of Llama, Mistral, Qwen 2 and GPT-2) with the tokenizer in it"),
+            .brief = "a Hugging Face folder, GGUF file or adapter",
+            .help =
+                "what is written: a folder of Hugging Face, or a GGUF file for llama.cpp "
+                "(models of Llama, Mistral, Qwen 2 and GPT-2) with the tokenizer in it, or a LoRA "
+                "adapter of PEFT with what training changed since --base"),
+    OPT_ROW(.name = "base", .type = OPT_TEXT, .offset = offsetof(struct cli, base), .meta = "CKPT",
+            .group = "input", .verbs = EXPORT, .basic = true,
+            .brief = "with --to peft: what training began from",
+            .help = "with --to peft: the checkpoint that training began from, as import makes it"),
+    OPT_ROW(.name = "rank", .type = OPT_INT, .offset = offsetof(struct cli, rank), .def = "16",
+            .min = 1, .max = 4096, .meta = "N", .group = "output", .verbs = EXPORT,
+            .brief = "with --to peft: rank of the factors",
+            .help =
+                "with --to peft: the rank of the factors; what they leave out of the changes is "
+                "printed"),
     OPT_ROW(.name = "outtype", .type = OPT_CHOICE, .offset = offsetof(struct cli, outtype),
             .def = "auto", .meta = GGUF_OUTTYPES, .group = "output", .verbs = EXPORT,
             .brief = "type of a GGUF file's matrices",

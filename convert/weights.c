@@ -15,6 +15,7 @@
 #include "convert/cli.h"
 #include "convert/gguf.h"
 #include "convert/identity.h"
+#include "convert/peft.h"
 #include "convert/plan.h"
 #include "convert/report.h"
 #include "convert/rows.h"
@@ -456,6 +457,8 @@ int cmd_export(const struct opts *o, const struct cli *v, struct err *e)
     if (!code && v->outtype && v->to != CLI_GGUF)
         code = err_set(e, ERR_USAGE, "--outtype is for --to gguf; --dtype is the type otherwise");
     if (!code)
+        code = peft_check(v, e);
+    if (!code)
         code = v->to == CLI_GGUF ? gguf_target(o->file[1], v, e)
                                  : hf_export_check(o->file[1], &rule, e);
     if (!code)
@@ -463,7 +466,8 @@ int cmd_export(const struct opts *o, const struct cli *v, struct err *e)
     if (!code)
         code = open_rows(v, &own, &rows, e);
     if (!code)
-        code = export_opened(c, o->file[1], v, rows, e);
+        code = v->to == CLI_PEFT ? peft_export(c, o->file[1], v, e)
+                                 : export_opened(c, o->file[1], v, rows, e);
     vocab_rows_finish(&own);
     ckpt_close(c);
     return code;

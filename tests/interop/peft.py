@@ -114,6 +114,61 @@ def merged(name, d):
         assert ((v.double() - theirs[k].double()).abs() <= scale * step * (4 if v.dtype == torch.float32 else 2)).all(), k
 
 
+# name: (model, what training changes in it as a whole)
+EXTRACTED = {"llama-3.2": ["model.norm.weight"], "gpt2": ["transformer.h.1.ln_1.bias"], "gpt_neox": [], "qwen2-tied": ["model.embed_tokens.weight"]}
+
+
+def extracted(name, d):
+    """A change of rank 3 comes back through PEFT and through our own import; one of full rank leaves out what the SVD says."""
+    at = lambda x: os.path.join(d, x)
+    model = hf.make(name, at("base"))
+    linear = [k for k, v in model.named_parameters() if v.ndim == 2 and not re.search("embed|wte|wpe|lm_head", k)]
+    torch.manual_seed(3)
+    state = dict(model.named_parameters())
+    with torch.no_grad():
+        for k in linear[:-1]:
+            m, n = state[k].shape
+            state[k].add_(torch.randn(m, 3) @ torch.randn(3, n) * 0.05)
+        for k in EXTRACTED[name]:
+            state[k].add_(torch.randn_like(state[k]) * 0.1)
+    model.save_pretrained(at("tuned"))
+    for x in ("base", "tuned"):
+        hf.run("import", "-q", at(x), at("c-" + x))
+    r = hf.run("export", "--to", "peft", "--base", at("c-base"), "--rank", "4", at("c-tuned"), at("lora"), words=[f"{len(linear) - 1} matrices"])
+    left = float(r.stdout.split("left out")[1].split()[0])
+    assert left < 1e-5, r.stdout
+    config = peft.LoraConfig.from_pretrained(at("lora"))
+    assert config.r == config.lora_alpha == 4 and len(config.target_modules) == len(linear) - 1, config
+    merged_there = peft.PeftModel.from_pretrained(hf.load(at("base")), at("lora")).merge_and_unload().state_dict()
+    hf.run("import", "-q", "--adapter", at("lora"), at("base"), at("again"))
+    hf.run("export", "-q", at("again"), at("out"))
+    ours = values(at("out"))
+    base = values(at("base"))
+    for k, v in values(at("tuned")).items():
+        assert (merged_there[k] - v).abs().max() < 2e-6 and (ours[k] - v).abs().max() < 2e-6, (k, (ours[k] - v).abs().max())
+        assert torch.equal(ours[k], base[k]) == torch.equal(v, base[k]), k
+    with torch.no_grad():
+        for k in linear:
+            state[k].add_(torch.randn_like(state[k]) * 0.1)
+    model.save_pretrained(at("full"))
+    hf.run("import", "-q", at("full"), at("c-full"))
+    r = hf.run("export", "--to", "peft", "--base", at("c-base"), "--rank", "5", at("c-full"), at("lora2"))
+    squares = [np.linalg.svd((state[k].detach() - base[k]).double().numpy(), compute_uv=False) ** 2 for k in linear]
+    best = (sum(s[5:].sum() for s in squares) / sum(s.sum() for s in squares)) ** 0.5
+    left = float(r.stdout.split("left out")[1].split()[0])
+    assert best * 0.999 <= left <= best * 1.01, (best, left)
+    hf.run("export", "--to", "peft", "--base", at("c-base"), at("c-full"), at("lora2"), code=2, words=["exists"])
+    hf.run("export", "--to", "peft", "--base", at("c-base"), at("c-base"), at("none"), code=3, words=["nothing to export"])
+    hf.run("export", "--to", "peft", at("c-full"), at("none"), code=2, words=["--base"])
+    if name == "gpt2":
+        with torch.no_grad():
+            state["transformer.h.0.attn.c_attn.bias"].add_(1)
+        model.save_pretrained(at("bias"))
+        hf.run("import", "-q", at("bias"), at("c-bias"))
+        hf.run("export", "--to", "peft", "--base", at("c-base"), at("c-bias"), at("none"), code=3, words=["c_attn.bias", "bias of a linear layer"])
+    assert not os.path.exists(at("none"))
+
+
 def refused(d):
     make("llama", d)
     good = os.path.join(d, "adapter")
@@ -164,7 +219,7 @@ def refused(d):
 
 
 def main():
-    cases = [(n, lambda d, n=n: merged(n, d)) for n in ADAPTERS] + [("refused", refused)]
+    cases = [(n, lambda d, n=n: merged(n, d)) for n in ADAPTERS] + [(f"extracted {n}", lambda d, n=n: extracted(n, d)) for n in EXTRACTED] + [("refused", refused)]
     cases = [c for c in cases if not WANTED or c[0] in WANTED]
     failed = 0
     for i, (name, case) in enumerate(cases, 1):
