@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/export.h"
+#include "train/job.h"
 
 #include <stdlib.h>
 

@@ -55,7 +55,15 @@ struct replicas {
 
 /* What of the weights the ranks of a group hold alike: over data-parallel ranks all of it, over
  * tensor-parallel ones what is not cut. Under ZeRO 3 `weights` are the parts that are kept. */
-static void add_replicas(const struct rank *r, const char *weights, bool uncut,
+enum alike { ALIKE_DATA, ALIKE_EXPERTS, ALIKE_UNCUT };
+
+static bool are_alike(const struct rank *r, const struct param *p, enum alike what)
+{
+    bool spread = p->offset >= r->params.experts;
+    return what == ALIKE_UNCUT ? p->split == SPLIT_NONE : spread == (what == ALIKE_EXPERTS);
+}
+
+static void add_replicas(const struct rank *r, const char *weights, enum alike what,
                          struct replicas *ret)
 {
     int64_t numbers = r->weights.size[0];
@@ -63,7 +71,7 @@ static void add_replicas(const struct rank *r, const char *weights, bool uncut,
     ret->n = 0;
     for (int i = 0; i < r->params.n; i++) {
         const struct param *p = &r->params.at[i];
-        for (int k = 0; k < p->sources && (!uncut || p->split == SPLIT_NONE); k++) {
+        for (int k = 0; k < p->sources && are_alike(r, p, what); k++) {
             const struct param_source *s = &p->source[k];
             int64_t at = p->offset + s->row * p->size[1], elements = s->count[0] * p->size[1];
             for (size_t j = 0; j < zero_pieces_of(&r->zero, numbers); j++) {
@@ -89,11 +97,15 @@ int guard_compare(struct job *j, struct err *e)
     if (copy)
         rank_fetch(r, copy, r->weights);
     const char *weights = copy ? copy : r->weights.data;
-    add_replicas(r, weights, false, &all);
+    add_replicas(r, weights, ALIKE_DATA, &all);
     enum group same = r->zero.stage == 3 ? GROUP_REPLICA : GROUP_DP_CP;
     int code = replicas_compare(&r->comm, same, all.at, all.n, e);
+    if (!code && r->params.experts < r->params.elements) {
+        add_replicas(r, weights, ALIKE_EXPERTS, &all);
+        code = replicas_compare(&r->comm, GROUP_EDP, all.at, all.n, e);
+    }
     if (!code) {
-        add_replicas(r, weights, true, &all);
+        add_replicas(r, weights, ALIKE_UNCUT, &all);
         code = replicas_compare(&r->comm, GROUP_TP, all.at, all.n, e);
     }
     free(all.at);

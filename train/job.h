@@ -146,6 +146,13 @@ struct batch_layout job_layout(const struct job *j);
 
 void job_close(struct job *j);
 
+/* train run --export-hf OUT: the model at the end of a run as a folder of Hugging Face. Before the
+ * first step: ERR_USAGE for a model that no family of transformers has, where something stands
+ * under OUT, and without --save (export.c). */
+int export_check(const struct job *j, struct err *e);
+/* Of the checkpoint of that step in --save, with its tokenizer. */
+int export_model(const struct job *j, int64_t step, struct err *e);
+
 /* The verbs. */
 int verb_run(struct opts *o, struct err *e);
 int verb_eval(struct opts *o, struct err *e);

@@ -79,7 +79,13 @@ static int open_world(struct job *j, struct err *e)
     j->layout.sequence = trains && o->sequence_parallel && tp > 1; /* as Megatron-LM does */
     if (trains && o->sequence_parallel && tp == 1)
         log_warn("--sequence-parallel has no effect with --tensor-model-parallel-size 1");
-    int code = trains ? choose_zero(j, e) : 0;
+    if (trains)
+        j->layout.mesh.ep = (int)o->expert_parallel;
+    if (trains && o->expert_tensor_parallel)
+        j->layout.mesh.etp = (int)o->expert_tensor_parallel;
+    int code = mesh_check(j->layout.mesh, ranks, e);
+    if (!code && trains)
+        code = choose_zero(j, e);
     if (code)
         return code;
     if (w->ranks > 1 && j->opts->verb == VERB_RUN)
@@ -103,7 +109,8 @@ static struct comm *comm_of(struct job *j)
 
 int job_agree(struct job *j, int code, struct err *e)
 {
-    return j->o->world->ranks > 1 ? world_agree(comm_of(j), code, e) : code;
+    struct comm *c = comm_of(j); /* without functions: ranks failed alike before they met */
+    return j->o->world->ranks > 1 && c->fn ? world_agree(c, code, e) : code;
 }
 
 bool job_is_first(const struct job *j)
@@ -121,8 +128,10 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
     const struct layout_model m = {.layers = j->spec.layers,
                                    .heads = j->spec.heads,
                                    .kv_heads = j->spec.kv_heads,
-                                   .ffn = j->spec.ffn,
+                                   .ffn = j->spec.experts ? 0 : j->spec.ffn,
                                    .padded_vocab = j->spec.padded_vocab,
+                                   .experts = j->spec.experts,
+                                   .expert_ffn = j->spec.expert_ffn,
                                    .seq_length = j->seq_length,
                                    .micros = j->micros};
     int code = 0, tp = j->layout.mesh.tp;

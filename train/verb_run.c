@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/export.h"
 #include "train/job.h"
 
 #include <errno.h>

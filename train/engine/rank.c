@@ -206,6 +206,7 @@ static void rank_shape(struct rank *r)
     zero_split_build(&r->zero, &r->params, sharing ? c->layout.zero : 0, size,
                      mesh_group_size(c->layout.mesh, GROUP_SHARD),
                      mesh_group_index(c->layout.mesh, c->rank, GROUP_SHARD));
+    zero_split_experts(&r->zero, &r->params, size, mesh_edp(c->layout.mesh), at.edp);
     r->model.units = units_functions(r);
     r->optim = (struct optim){.rule = optim_rule(c->optimizer),
                               .params = &r->params,

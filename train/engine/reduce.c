@@ -74,7 +74,7 @@ static bool bucket_is_complete(const struct rank *r, const struct zero_bucket *b
 
 static struct tensor share_of(const struct rank *r, const struct zero_bucket *b)
 {
-    struct zero_range mine = zero_share(b->range, r->zero.shares, r->zero.at);
+    struct zero_range mine = zero_share(b->range, b->shares, b->at);
     return tensor_rows(r->grads, mine.begin, mine.end - mine.begin);
 }
 
@@ -87,10 +87,11 @@ static size_t send_buckets(struct rank *r)
         struct tensor all = tensor_rows(r->grads, b->range.begin, b->range.end - b->range.begin);
         if (r->units.issued[i] || !bucket_is_complete(r, b))
             continue;
+        enum group same = b->experts && !FAULT("expert_sums") ? GROUP_EDP : GROUP_DP_CP;
+        enum group shares = b->experts ? GROUP_EDP : GROUP_SHARD;
         r->units.ticket[i] =
-            r->zero.stage
-                ? comm_reduce_scatter(&r->comm, GROUP_SHARD, share_of(r, b), all, REDUCE_SUM)
-                : comm_all_reduce(&r->comm, GROUP_DP_CP, all, REDUCE_SUM);
+            r->zero.stage ? comm_reduce_scatter(&r->comm, shares, share_of(r, b), all, REDUCE_SUM)
+                          : comm_all_reduce(&r->comm, same, all, REDUCE_SUM);
         r->units.issued[i] = true;
         sent++;
     }

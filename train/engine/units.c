@@ -148,14 +148,14 @@ static void unit_is_used(void *arg, int unit, int ahead)
 void units_spread(struct rank *r)
 {
     struct units *u = &r->units;
-    if (r->zero.stage == 3 || r->zero.shares == 1) {
+    if (r->zero.stage == 3 || r->zero.kept == r->zero.elements) {
         slots_drop(&u->weights);
         return;
     }
     for (size_t i = r->zero.n; i-- > 0;) { /* as the forward pass comes to them */
-        struct zero_range all = r->zero.bucket[i].range;
-        struct zero_range mine = zero_share(all, r->zero.shares, r->zero.at);
-        u->ticket[i] = comm_all_gather(&r->comm, GROUP_SHARD,
+        const struct zero_bucket *b = &r->zero.bucket[i];
+        struct zero_range all = b->range, mine = zero_share(all, b->shares, b->at);
+        u->ticket[i] = comm_all_gather(&r->comm, b->experts ? GROUP_EDP : GROUP_SHARD,
                                        tensor_rows(r->weights, all.begin, all.end - all.begin),
                                        tensor_rows(r->weights, mine.begin, mine.end - mine.begin));
         u->issued[i] = !FAULT("gather_wait");

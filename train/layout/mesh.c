@@ -112,6 +112,11 @@ int mesh_edp(struct mesh m)
     return m.tp * m.cp * m.dp / (m.etp * m.ep);
 }
 
+bool mesh_spreads_experts(struct mesh m)
+{
+    return m.ep > 1 || m.etp != m.tp;
+}
+
 static struct cut cut_of(struct mesh m, bool expert)
 {
     struct cut c = {

@@ -61,6 +61,8 @@ int mesh_check(struct mesh m, int world, struct err *e);
 bool mesh_equal(struct mesh a, struct mesh b);
 int mesh_world(struct mesh m);
 int mesh_edp(struct mesh m);
+/* Whether ranks of a stage hold different experts than they hold other weights. */
+bool mesh_spreads_experts(struct mesh m);
 struct coord mesh_coord(struct mesh m, int rank);
 /* From tp, cp, dp and pp; the experts' members are not read. */
 int mesh_rank(struct mesh m, struct coord c);

@@ -81,16 +81,44 @@ static struct tensor part(const struct optim *o, struct tensor t, struct zero_pi
  * stays on the device, so nothing here waits for it. The caller reads it after the step and does
  * not count the step (`step` stays what it was for the next one).
  */
-static void add_norm(struct optim *o, struct ops *ops, struct comm *comm)
+static void add_runs(struct optim *o, struct ops *ops, bool experts)
 {
-    op_fill(ops, &(struct fill_args){.y = o->total, .value = 0});
     for (size_t i = 0; i < zero_pieces(o->zero); i++)
         for (int k = 0; k < o->params->ncounted; k++) {
             struct param_run run = o->params->counted[k];
             struct zero_piece p = zero_piece(o->zero, i);
-            if (zero_cut(&p, run.begin, run.end))
+            if ((run.begin >= o->params->experts) == experts && zero_cut(&p, run.begin, run.end))
                 op_sumsq(ops, &(struct sumsq_args){.total = o->total, .x = part(o, o->grads, p)});
         }
+}
+
+static void clear_total(struct optim *o, struct ops *ops)
+{
+    op_fill(ops, &(struct fill_args){.y = o->total, .value = 0});
+}
+
+/* Experts that are spread over ranks: all ranks of a stage that hold different ones add up theirs,
+ * and one of those that add up the rest below takes the sum along. */
+static void add_experts_norm(struct optim *o, struct ops *ops, struct comm *comm)
+{
+    bool shared = o->zero->shares > 1;
+    if (o->params->experts == o->params->elements)
+        return;
+    add_runs(o, ops, true);
+    if (o->zero->stage)
+        comm_wait(comm, comm_all_reduce(comm, GROUP_EDP, o->total, REDUCE_SUM));
+    comm_wait(comm, comm_all_reduce(comm, GROUP_ETP, o->total, REDUCE_SUM));
+    if (!FAULT("expert_norm"))
+        comm_wait(comm, comm_all_reduce(comm, GROUP_EP, o->total, REDUCE_SUM));
+    if (comm_index(comm, GROUP_TP) > 0 || (shared && comm_index(comm, GROUP_SHARD) > 0))
+        clear_total(o, ops);
+}
+
+static void add_norm(struct optim *o, struct ops *ops, struct comm *comm)
+{
+    clear_total(o, ops);
+    add_experts_norm(o, ops, comm);
+    add_runs(o, ops, false);
     if (o->zero->shares > 1 && !FAULT("zero_norm"))
         comm_wait(comm, comm_all_reduce(comm, GROUP_SHARD, o->total, REDUCE_SUM));
     comm_wait(comm, comm_all_reduce(comm, GROUP_TP, o->total, REDUCE_SUM));

@@ -275,6 +275,8 @@ static void add_source(struct param *p, const struct row *r, int k, const struct
                                  .shared = c[0].shared,
                                  .counts = c[0].first && c[1].first && !o->copied};
     src->saves = src->counts && o->at.dp == 0 && o->at.cp == 0;
+    if (o->expert >= 0 && mesh_spreads_experts(o->layout->mesh))
+        src->saves = o->at.edp == 0;
     if (FAULT("norm_of_copies"))
         src->counts = !o->copied;
     name_source(src, p, r->source[k].name);
@@ -316,6 +318,8 @@ static void add_param(struct params *ps, const struct row *r, int layer, const s
     ps->elements += (int64_t)align_up((uint64_t)p->count, ALIGN);
     if (layer >= 0 && ps->first_of[layer] < 0)
         ps->first_of[layer] = ps->n;
+    if (layer >= 0 && o->expert >= 0 && ps->experts_of[layer] < 0)
+        ps->experts_of[layer] = ps->n;
     ps->n++;
 }
 
@@ -355,10 +359,22 @@ static int add_rows(struct params *ps, int from, int layer, const struct spot *o
     for (; i < ROWS && rows[i].layered == (layer >= 0); i++)
         if (has(&ps->spec, rows[i].when) && !of_experts(&rows[i]))
             add_param(ps, &rows[i], layer, o);
-        else if (has(&ps->spec, rows[i].when))
+        else if (has(&ps->spec, rows[i].when) && !mesh_spreads_experts(o->layout->mesh))
             for (one.expert = 0; one.expert < ps->spec.experts; one.expert++)
                 add_param(ps, &rows[i], layer, &one);
     return i;
+}
+
+/* The experts of this rank where they are spread over ranks, behind all other parameters. */
+static void add_experts(struct params *ps, struct stage stage, struct spot o)
+{
+    int n = (int)ps->spec.experts / o.layout->mesh.ep;
+    for (int l = stage.first; l < stage.first + stage.layers; l++)
+        for (int i = 0; i < ROWS; i++)
+            for (int e = 0; e < n && of_experts(&rows[i]); e++) {
+                o.expert = o.at.ep * n + e;
+                add_param(ps, &rows[i], l, &o);
+            }
 }
 
 static void add_stage(struct params *ps, struct stage stage, struct spot o)
@@ -391,6 +407,10 @@ static void find_counted(struct params *ps)
             const struct param *p = &ps->at[i];
             const struct param_source *s = &p->source[k];
             int64_t at = p->offset + s->row * p->size[1];
+            if (p->offset == ps->experts && begin < at) { /* counted apart */
+                ps->counted[ps->ncounted++] = (struct param_run){begin, at};
+                begin = at;
+            }
             if (s->counts)
                 continue;
             if (at > begin)
@@ -413,11 +433,19 @@ int params_build(struct params *ret, const struct spec *spec, struct layout layo
     ps.at =
         mem_new((size_t)(spec->layers + 1) * (size_t)(ROWS + 2 * spec->experts), sizeof(*ps.at));
     ps.first_of = mem_new((size_t)spec->layers, sizeof(*ps.first_of));
+    ps.experts_of = mem_new((size_t)spec->layers, sizeof(*ps.experts_of));
     for (int64_t l = 0; l < spec->layers; l++)
-        ps.first_of[l] = -1;
+        ps.first_of[l] = ps.experts_of[l] = -1;
     for (int chunk = 0; chunk < layout.chunks; chunk++)
         add_stage(&ps, layout_stage(layout, spec->layers, o.at.pp, chunk), o);
     ps.elements = (int64_t)align_up((uint64_t)ps.elements, (uint64_t)shared_align(layout));
+    ps.experts = ps.elements;
+    for (int chunk = 0; spec->experts && mesh_spreads_experts(layout.mesh) && chunk < layout.chunks;
+         chunk++)
+        add_experts(&ps, layout_stage(layout, spec->layers, o.at.pp, chunk), o);
+    int64_t same = layout.zero ? mesh_edp(layout.mesh) : 1;
+    ps.elements = ps.experts +
+                  (int64_t)align_up((uint64_t)(ps.elements - ps.experts), (uint64_t)(ALIGN * same));
     find_counted(&ps);
     *ret = ps;
     return 0;
@@ -428,13 +456,15 @@ void params_finish(struct params *p)
     free(p->at);
     free(p->counted);
     free(p->first_of);
+    free(p->experts_of);
     *p = (struct params){0};
 }
 
 const struct param *params_find(const struct params *p, enum param_kind kind, int layer)
 {
     BUG_ON(layer >= p->spec.layers, "kind %d of layer %d", (int)kind, layer);
-    int i = layer < 0 ? 0 : p->first_of[layer];
+    bool expert = kind == PARAM_EXPERT_UP || kind == PARAM_EXPERT_DOWN;
+    int i = layer < 0 ? 0 : expert ? p->experts_of[layer] : p->first_of[layer];
     for (; i >= 0 && i < p->n && (layer < 0 || p->at[i].layer == layer); i++)
         if (p->at[i].kind == kind && p->at[i].layer == layer)
             return &p->at[i];

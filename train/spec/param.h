@@ -94,12 +94,16 @@ struct params {
     int64_t elements;   /* of the slab, with the gaps between parameters; under ZeRO a multiple of
                            64 x the ranks that share it out (GROUP_SHARD), and under ZeRO 2
                            and 3 so is the first element of each layer and of the head */
+    int64_t experts;    /* where the experts' part of the slab begins, which has other ranks
+                           with the same weights (GROUP_EDP): under ZeRO its length is a
+                           multiple of 64 x these; `elements` where there is none */
     int64_t parameters; /* true count of the whole model: unpadded, tied ones once */
     struct spec spec;
     struct param_run *counted; /* what this rank counts in the norm; gaps and padding, which are
                                   zeros, with it where that makes a run longer */
     int ncounted;
-    int *first_of; /* [layers] the first parameter of a layer, -1: not on this rank */
+    int *experts_of; /* [layers] the first parameter of its experts, likewise */
+    int *first_of;   /* [layers] the first parameter of a layer, -1: not on this rank */
 };
 
 /*

@@ -80,19 +80,30 @@ int64_t zero_bucket_size(int shares)
     return most > 40000000 ? most : 40000000;
 }
 
-size_t zero_buckets(const struct params *p, int64_t size, int shares, struct zero_bucket **ret)
+struct buckets {
+    struct zero_bucket *at;
+    size_t n, capacity;
+};
+
+/* Of the elements [first, end). */
+static void add_buckets(struct buckets *out, const struct params *p, int64_t size, int shares,
+                        struct zero_range all)
 {
-    struct {
-        struct zero_bucket *at;
-        size_t n, capacity;
-    } out = {0};
     int64_t each = round_up(size > 0 ? size : 1, (int64_t)ALIGN * shares);
-    for (int64_t end = zero_padded(p->elements, shares); end > 0;) {
-        int64_t begin = end > each ? end - each : 0;
-        ARRAY_GROW(out.at, out.n, out.capacity);
-        out.at[out.n++] = (struct zero_bucket){{begin, end}, param_at(p, begin)};
+    for (int64_t end = all.end; end > all.begin;) {
+        int64_t begin = end - all.begin > each ? end - each : all.begin;
+        ARRAY_GROW(out->at, out->n, out->capacity);
+        out->at[out->n++] =
+            (struct zero_bucket){{begin, end}, param_at(p, begin), begin >= p->experts, shares, 0};
         end = begin;
     }
+}
+
+size_t zero_buckets(const struct params *p, int64_t size, int shares, struct zero_bucket **ret)
+{
+    struct buckets out = {0};
+    struct zero_range all = {0, zero_padded(p->experts, shares)};
+    add_buckets(&out, p, size, shares, all);
     *ret = out.at;
     return out.n;
 }
@@ -127,7 +138,7 @@ size_t zero_units(const struct params *p, int shares, struct zero_bucket **ret)
         BUG_ON(q->offset % ((int64_t)ALIGN * shares), "a unit begins at element %lld for %d ranks",
                (long long)q->offset, shares);
         ARRAY_GROW(out.at, out.n, out.capacity);
-        out.at[out.n++] = (struct zero_bucket){{q->offset, end}, i};
+        out.at[out.n++] = (struct zero_bucket){{q->offset, end}, i, false, shares, 0};
         end = q->offset;
     }
     *ret = out.at;
@@ -142,10 +153,34 @@ void zero_split_build(struct zero_split *ret, const struct params *p, int stage,
     *ret = (struct zero_split){.stage = stage,
                                .shares = stage ? shares : 1,
                                .at = stage ? at : 0,
-                               .elements = p->elements};
-    ret->kept = p->elements / ret->shares;
+                               .elements = p->elements,
+                               .experts = p->experts};
+    ret->kept = ret->kept_before = p->experts / ret->shares;
     ret->n = stage > 1 ? zero_units(p, shares, &ret->bucket)
                        : zero_buckets(p, size, ret->shares, &ret->bucket);
+    for (size_t i = 0; i < ret->n; i++)
+        ret->bucket[i].at = ret->at;
+}
+
+void zero_split_experts(struct zero_split *z, const struct params *p, int64_t size, int shares,
+                        int at)
+{
+    struct buckets out = {0};
+    int ways = z->stage ? shares : 1;
+    if (p->experts == p->elements)
+        return;
+    BUG_ON(z->stage > 1, "experts of their own ranks under ZeRO %d", z->stage);
+    add_buckets(&out, p, size, ways, (struct zero_range){p->experts, p->elements});
+    for (size_t i = 0; i < out.n; i++)
+        out.at[i].at = z->stage ? at : 0;
+    for (size_t i = 0; i < z->n; i++) {
+        ARRAY_GROW(out.at, out.n, out.capacity);
+        out.at[out.n++] = z->bucket[i];
+    }
+    free(z->bucket);
+    z->bucket = out.at;
+    z->n = out.n;
+    z->kept = z->kept_before + (p->elements - p->experts) / ways;
 }
 
 void zero_split_finish(struct zero_split *z)
@@ -163,9 +198,10 @@ struct zero_piece zero_piece(const struct zero_split *z, size_t i)
 {
     if (!z->stage)
         return (struct zero_piece){0, z->elements, 0};
-    struct zero_range all = z->bucket[z->n - 1 - i].range;
-    struct zero_range mine = zero_share(all, z->shares, z->at);
-    return (struct zero_piece){mine.begin, mine.end, all.begin / z->shares};
+    const struct zero_bucket *b = &z->bucket[z->n - 1 - i];
+    struct zero_range mine = zero_share(b->range, b->shares, b->at);
+    int64_t first = b->experts ? z->experts : 0, before = b->experts ? z->kept_before : 0;
+    return (struct zero_piece){mine.begin, mine.end, before + (b->range.begin - first) / b->shares};
 }
 
 size_t zero_pieces_of(const struct zero_split *z, int64_t numbers)

@@ -46,6 +46,8 @@ int64_t zero_padded(int64_t elements, int shares);
 struct zero_bucket {
     struct zero_range range; /* a multiple of 64 x shares elements */
     int param;               /* the first that has elements in it, as an index of params.at */
+    bool experts;            /* in the experts' part of the slab */
+    int shares, at;          /* ranks that share it out, and this one's number (zero_split) */
 };
 
 /*
@@ -76,6 +78,7 @@ struct zero_split {
     size_t n;         /* buckets */
     int64_t elements; /* of the slab */
     int64_t kept;
+    int64_t experts, kept_before; /* where the experts' part begins, what is kept before it */
 };
 
 /* The part of a bucket that is kept: elements of the slab, and the first one's place among those
@@ -86,6 +89,10 @@ struct zero_piece {
 
 void zero_split_build(struct zero_split *ret, const struct params *p, int stage, int64_t size,
                       int shares, int at);
+/* Shares out the experts' part anew, to its own ranks, where a model has one: after
+ * zero_split_build, for stages 0 and 1. */
+void zero_split_experts(struct zero_split *z, const struct params *p, int64_t size, int shares,
+                        int at);
 void zero_split_finish(struct zero_split *z);
 
 /* Pieces in the order of the slab: 0 to zero_pieces - 1. */

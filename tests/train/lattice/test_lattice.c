@@ -93,11 +93,15 @@ static void sweep(bool (*wanted)(const struct layout *l))
 
 static bool any(const struct layout *l)
 {
-    return l->mesh.ep == 1 && l->mesh.etp == l->mesh.tp;
+    return !mesh_spreads_experts(l->mesh);
 }
 
-/* A mixture of experts, which all ranks of a stage have. */
-static void mixture(void)
+static bool is_spread(const struct layout *l)
+{
+    return mesh_spreads_experts(l->mesh);
+}
+
+static void run_mixture(bool (*wanted)(const struct layout *l), int every)
 {
     int before = cells, seen = 0;
     for (int i = 0; i < 3; i++) {
@@ -108,9 +112,21 @@ static void mixture(void)
                          .steps = CELL_STEPS};
         if (i == 1)
             c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
-        run_layouts(c, any, 7, &seen);
+        run_layouts(c, wanted, every, &seen);
     }
     printf("# %d of %d cells\n", cells - before, seen);
+}
+
+/* A mixture of experts, which all ranks of a stage have. */
+static void mixture(void)
+{
+    run_mixture(any, 11);
+}
+
+/* Experts on ranks of their own. */
+static void spread_experts(void)
+{
+    run_mixture(is_spread, 11);
 }
 
 static bool is_data(const struct layout *l)
@@ -529,9 +545,9 @@ static void any_layout_resumes_any_other(void)
     printf("# %d cells\n", cells - before);
 }
 
-T_MAIN(T_CASE(data_parallel), T_CASE(mixture), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
-       T_CASE(several_axes), T_CASE(zero_1), T_CASE(zero_2), T_CASE(zero_3), T_CASE(instances),
-       T_CASE(overlap), T_CASE(pipeline), T_CASE(pipeline_and_others), T_CASE(interleaved),
-       T_CASE(uneven_stages), T_CASE(recomputation), T_CASE(context_parallel),
-       T_CASE(context_and_others), T_CASE(context_of_each_layer),
-       T_CASE(any_layout_resumes_any_other))
+T_MAIN(T_CASE(data_parallel), T_CASE(mixture), T_CASE(spread_experts), T_CASE(tensor_parallel),
+       T_CASE(sequence_parallel), T_CASE(several_axes), T_CASE(zero_1), T_CASE(zero_2),
+       T_CASE(zero_3), T_CASE(instances), T_CASE(overlap), T_CASE(pipeline),
+       T_CASE(pipeline_and_others), T_CASE(interleaved), T_CASE(uneven_stages),
+       T_CASE(recomputation), T_CASE(context_parallel), T_CASE(context_and_others),
+       T_CASE(context_of_each_layer), T_CASE(any_layout_resumes_any_other))

@@ -14,65 +14,7 @@
 #include "train/engine/step.h"
 #include "train/engine/world.h"
 
-enum { VOCAB = 37, DELAY_US = 50, TIMEOUT = 60 };
-
-/* ---- models ------------------------------------------------------------------------------ */
-
-struct spec cell_gpt(void)
-{
-    return (struct spec){.layers = 4,
-                         .hidden = 24,
-                         .heads = 8,
-                         .kv_heads = 8,
-                         .head_dim = 3,
-                         .ffn = 40,
-                         .vocab = VOCAB,
-                         .padded_vocab = 128,
-                         .max_positions = 16,
-                         .norm = SPEC_LAYERNORM,
-                         .act = SPEC_GELU_TANH,
-                         .position = SPEC_LEARNED,
-                         .norm_eps = 1e-5,
-                         .rope_base = 10000,
-                         .rope_percent = 1,
-                         .tied = true,
-                         .bias = true,
-                         .qkv_bias = true,
-                         .init_std = 0.3};
-}
-
-struct spec cell_llama(void)
-{
-    return (struct spec){.layers = 4,
-                         .hidden = 20,
-                         .heads = 8,
-                         .kv_heads = 2,
-                         .head_dim = 4,
-                         .ffn = 24,
-                         .vocab = VOCAB,
-                         .padded_vocab = 128,
-                         .max_positions = 16,
-                         .norm = SPEC_RMSNORM,
-                         .act = SPEC_SWIGLU,
-                         .position = SPEC_ROPE,
-                         .norm_eps = 1e-5,
-                         .rope_base = 10000,
-                         .rope_percent = 1,
-                         .tied = false,
-                         .bias = false,
-                         .init_std = 0.3};
-}
-
-struct spec cell_mixtral(void)
-{
-    struct spec s = cell_llama();
-    s.experts = 4;
-    s.topk = 2;
-    s.expert_ffn = 16;
-    s.balance_coeff = 0.05;
-    s.z_coeff = 0.02;
-    return s;
-}
+enum { DELAY_US = 50, TIMEOUT = 60 };
 
 struct layout cell_layout(const struct cell_shares *s)
 {
@@ -114,8 +56,8 @@ static int make_row(const void *self, uint64_t k, struct feed_row *ret, struct e
     (void)self;
     (void)e;
     for (uint64_t i = 0; i < CELL_LENGTH; i++) {
-        ret->tokens[i] = (int32_t)(t_rand(k, 2 * i) % VOCAB);
-        ret->labels[i] = (int32_t)(t_rand(k, 2 * i + 1) % VOCAB);
+        ret->tokens[i] = (int32_t)(t_rand(k, 2 * i) % CELL_VOCAB);
+        ret->labels[i] = (int32_t)(t_rand(k, 2 * i + 1) % CELL_VOCAB);
         ret->loss_mask[i] = k / CELL_ROWS % 4 == 3 || i % (2 + k % 5) == 1 ? 0 : 1;
         ret->position[i] = (int32_t)i;
     }

@@ -14,6 +14,7 @@
  * 1e-5 of 1 % is a single rounding of fp32.
  */
 
+#include "tests/train/lattice/models.h"
 #include "train/engine/rank.h"
 
 enum {
@@ -25,19 +26,11 @@ enum {
     CELL_BUCKET = 3000 /* elements: several buckets in each model */
 };
 
-/* GPT-2: learned positions, LayerNorm, biases, tied ends; 8 heads, a vocabulary of 37. */
-struct spec cell_gpt(void);
-/* Llama: RMSNorm, rotary, SwiGLU, untied, 2 key/value heads for 8 query heads. */
-struct spec cell_llama(void);
-
 /* Of all ranks together. */
 struct cell_bytes {
     uint64_t digest;      /* of losses, norms, gradients and weights */
     uint64_t activations; /* bytes of the slabs */
 };
-
-/* Mixtral: Llama with 4 experts, 2 for each token, balancing and z losses. */
-struct spec cell_mixtral(void);
 
 struct cell {
     const struct rank_backends *backends; /* NULL: the host's */

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# A mixture of experts: it learns, resumes, goes to transformers' Mixtral and comes back; its experts on other processes change
+# nothing.
+. "$SRC/tests/cli/train_data.sh"
+tiny="$tiny --threads 1"
+mixture="$tiny --swiglu --disable-bias-linear --normalization RMSNorm --position-embedding-type rope
+    --untie-embeddings-and-output-weights --num-experts 4 --moe-router-topk 2 --moe-ffn-hidden-size 24
+    --moe-aux-loss-coeff 1e-2 --moe-z-loss-coeff 1e-3"
+
+# the numbers of two runs agree to 1e-3 of their size, step by step
+agree() {
+    check python3 - "$1/metrics.jsonl" "$2/metrics.jsonl" <<'END'
+import json, sys
+keys = ("iteration", "lm_loss", "load_balancing_loss", "z_loss", "grad_norm", "consumed_samples")
+a, b = ([{k: v for k, v in json.loads(l).items() if k in keys} for l in open(p)] for p in sys.argv[1:3])
+assert len(a) == len(b) > 0 and "load_balancing_loss" in a[0], (len(a), len(b))
+for x, y in zip(a, b):
+    assert x.keys() == y.keys() and all(abs(x[k] - y[k]) <= 1e-3 * abs(x[k]) for k in x), (x, y)
+END
+}
+
+t "a mixture of experts learns, and says how its load is balanced"
+expect 0 "$TRAIN" run $mixture --train-iters 8 --save alone --log-format megatron-core
+out_has "load_balancing_loss: "
+check [ "$(grep -c 'z_loss: ' .out)" -gt 0 ]
+
+t "its experts on other processes change nothing"
+expect 0 "$TRAIN" run $mixture --train-iters 8 --save spread --nproc-per-node 2 --expert-model-parallel-size 2
+agree alone spread
+expect 0 "$TRAIN" run $mixture --train-iters 8 --save whole --nproc-per-node 2 --tp 2 --sequence-parallel --expert-tensor-parallel-size 1 \
+    --use-distributed-optimizer
+agree alone whole
+
+t "what cannot be is refused by name"
+expect 2 "$TRAIN" run $mixture --train-iters 1 --no-save --nproc-per-node 2 --expert-model-parallel-size 4
+err_has "expected a divisor of the 2 ranks of a pipeline stage"
+expect 2 "$TRAIN" run $tiny --train-iters 1 --no-save --nproc-per-node 2 --expert-model-parallel-size 2
+err_has "the model has no experts"
+expect 2 "$TRAIN" run $mixture --moe-router-topk 1 --train-iters 1 --no-save
+err_has "moe-router-topk 1"

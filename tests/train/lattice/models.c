@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/train/lattice/models.h"
+
+struct spec cell_gpt(void)
+{
+    return (struct spec){.layers = 4,
+                         .hidden = 24,
+                         .heads = 8,
+                         .kv_heads = 8,
+                         .head_dim = 3,
+                         .ffn = 40,
+                         .vocab = CELL_VOCAB,
+                         .padded_vocab = 128,
+                         .max_positions = 16,
+                         .norm = SPEC_LAYERNORM,
+                         .act = SPEC_GELU_TANH,
+                         .position = SPEC_LEARNED,
+                         .norm_eps = 1e-5,
+                         .rope_base = 10000,
+                         .rope_percent = 1,
+                         .tied = true,
+                         .bias = true,
+                         .qkv_bias = true,
+                         .init_std = 0.3};
+}
+
+struct spec cell_llama(void)
+{
+    return (struct spec){.layers = 4,
+                         .hidden = 20,
+                         .heads = 8,
+                         .kv_heads = 2,
+                         .head_dim = 4,
+                         .ffn = 24,
+                         .vocab = CELL_VOCAB,
+                         .padded_vocab = 128,
+                         .max_positions = 16,
+                         .norm = SPEC_RMSNORM,
+                         .act = SPEC_SWIGLU,
+                         .position = SPEC_ROPE,
+                         .norm_eps = 1e-5,
+                         .rope_base = 10000,
+                         .rope_percent = 1,
+                         .tied = false,
+                         .bias = false,
+                         .init_std = 0.3};
+}
+
+struct spec cell_mixtral(void)
+{
+    struct spec s = cell_llama();
+    s.experts = 4;
+    s.topk = 2;
+    s.expert_ffn = 16;
+    s.balance_coeff = 0.05;
+    s.z_coeff = 0.02;
+    return s;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_TRAIN_LATTICE_MODELS_H
+#define TESTS_TRAIN_LATTICE_MODELS_H
+
+/* The models of the cells: tiny, and shaped so that any layout of 8 ranks can cut them. */
+
+#include "train/spec/spec.h"
+
+enum { CELL_VOCAB = 37 };
+
+/* GPT-2: learned positions, LayerNorm, biases, tied ends; 8 heads, a vocabulary of 37. */
+struct spec cell_gpt(void);
+/* Llama: RMSNorm, rotary, SwiGLU, untied, 2 key/value heads for 8 query heads. */
+struct spec cell_llama(void);
+/* Mixtral: Llama with 4 experts, 2 for each token, balancing and z losses. */
+struct spec cell_mixtral(void);
+
+#endif
