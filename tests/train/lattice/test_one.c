@@ -129,6 +129,51 @@ static void one_recomputed(void)
             (struct recompute){RECOMPUTE_UNIFORM, 2, true});
 }
 
-T_MAIN(T_CASE(per_token_loss), T_CASE(one_tensor), T_CASE(one_sequence), T_CASE(one_data),
-       T_CASE(one_zero), T_CASE(one_pipeline), T_CASE(one_context), T_CASE(one_shared_out),
-       T_CASE(one_interleaved), T_CASE(one_recomputed))
+/* Two copies of the optimizer's state, each shared out to two ranks. */
+static void one_of_copies(void)
+{
+    struct cell c = {.spec = cell_gpt(), .real = DTYPE_F64, .micros = 4, .steps = 1};
+    struct cell_single single;
+    char why[600];
+    c.layout = layout_plain(mesh_single());
+    if (cell_run_single(&c, &single, why, sizeof(why)))
+        t_fail(__FILE__, __LINE__, "%s", why);
+    c.layout = layout_plain(mesh_dense(1, 1, 4, 1));
+    c.layout.zero = 2;
+    c.layout.mesh.instances = 2;
+    run_cell(c, &single);
+    cell_single_finish(&single);
+}
+
+/* A mixture's router goes forward twice; its losses count once, under both objectives. */
+static void recomputed_experts(void)
+{
+    static const struct cell_shares all[] = {
+        {1, 2, 1, 1, false, 1, {4}}, {2, 1, 1, 1, true, 0, {4}}, {1, 1, 2, 1, false, 0, {3, 1}}};
+    int before = cells;
+    for (int per_token = 0; per_token < 2; per_token++) {
+        struct cell c = {.spec = cell_mixtral(),
+                         .real = DTYPE_F64,
+                         .per_token = per_token,
+                         .micros = 4,
+                         .steps = CELL_STEPS};
+        struct cell_single single;
+        char why[600];
+        c.layout = layout_plain(mesh_single());
+        if (cell_run_single(&c, &single, why, sizeof(why)))
+            t_fail(__FILE__, __LINE__, "%s", why);
+        for (size_t k = 0; k < 3; k++)
+            for (int kind = RECOMPUTE_NONE; kind <= RECOMPUTE_BLOCK; kind++) {
+                c.layout = cell_layout(&all[k]);
+                c.recompute = (struct recompute){(enum recompute_kind)kind, 2, false};
+                run_cell(c, &single);
+            }
+        cell_single_finish(&single);
+    }
+    printf("# %d cells\n", cells - before);
+}
+
+T_MAIN(T_CASE(recomputed_experts), T_CASE(one_of_copies), T_CASE(per_token_loss),
+       T_CASE(one_tensor), T_CASE(one_sequence), T_CASE(one_data), T_CASE(one_zero),
+       T_CASE(one_pipeline), T_CASE(one_context), T_CASE(one_shared_out), T_CASE(one_interleaved),
+       T_CASE(one_recomputed))
