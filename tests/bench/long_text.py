@@ -50,7 +50,15 @@ t.encode(json.load(open(sys.argv[2]))["text"], add_special_tokens=False)
 """
 
 
+def write(name, kind, mb, japanese):
+    with open(name, "w", encoding="utf-8") as f:
+        json.dump({"text": text_of(kind, int(mb) * 1000000, japanese)}, f, ensure_ascii=False)
+
+
 def main():
+    if sys.argv[1:2] == ["--write"]:
+        write(*sys.argv[2:])
+        return
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     p.add_argument("build")
     p.add_argument("tokenizer", nargs="+")
@@ -66,8 +74,8 @@ def main():
         name, out = f"{d}/text.jsonl", f"{d}/out"
         for kind in o.kinds:
             for mb in o.mb + ([o.peer] if o.peer else []):
-                with open(name, "w", encoding="utf-8") as f:
-                    json.dump({"text": text_of(kind, mb * 1000000, o.japanese)}, f, ensure_ascii=False)
+                # in a process of its own: a child's peak counts that of the process that started it
+                subprocess.run([sys.executable, __file__, "--write", name, kind, str(mb), o.japanese], check=True)
                 for t in o.tokenizer:
                     if o.peer and mb == o.peer and t.endswith(".json"):
                         s, peak, _ = run([sys.executable, "-c", PEER, t, name])
