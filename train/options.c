@@ -2,7 +2,7 @@
 #include "train/options.h"
 
 #include "base/core/program.h"
-#include "train/foreign.h"
+#include "train/spec/foreign.h"
 
 #define RUN (1u << VERB_RUN)
 #define EVAL (1u << VERB_EVAL)

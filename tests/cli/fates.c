@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads names of options, the first word of each line, and prints for `train run` which table has
- * each: "used", "without effect", "rejected" or "nowhere", or "twice".
+ * each: "used", "without effect", "rejected" or "nowhere", or "twice". With the argument `foreign`,
+ * of all names that are no options of train.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,9 +25,14 @@ static const char *fate_of_name(const char *name)
     return !f ? "nowhere" : f->rejected ? "rejected" : "without effect";
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     char line[512];
+    if (argc == 2 && !strcmp(argv[1], "foreign")) {
+        for (const struct opt_foreign *f = train_table.foreign; f->name; f++)
+            printf("%s %s\n", f->name, fate_of_name(f->name));
+        return 0;
+    }
     while (fgets(line, sizeof(line), stdin)) {
         line[strcspn(line, " \t\n")] = 0;
         if (line[0] && line[0] != '#')

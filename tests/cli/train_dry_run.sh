@@ -9,6 +9,8 @@ expect 0 "$fates" <"$seeds/megatron-core-0.12.3.txt"
 cp .out fates
 check [ "$(wc -l <fates)" = "$(grep -vc '^#' "$seeds/megatron-core-0.12.3.txt")" ]
 check [ -z "$(grep -E ' (nowhere|twice)$' fates)" ]
+expect 0 "$fates" foreign
+check [ -z "$(grep -E ' (nowhere|twice)$' .out)" ]
 echo "# $(wc -l <fates) names of Megatron-LM core_v0.12.3: $(grep -c ' used$' fates) used, $(grep -c ' without effect$' fates) without effect, $(grep -c ' rejected$' fates) rejected"
 
 t "nothing in the users' scripts is unknown"

@@ -13,11 +13,11 @@ static const double tolerances[DTYPE_COUNT] = {[DTYPE_F64] = 1e-9, [DTYPE_F32] =
 /* ---- all cells --------------------------------------------------------------------------------
  */
 
-/* Not yet: context parallelism. Micro-batches must be shared out evenly. */
+/* Not yet: expert parallelism. Micro-batches must be shared out evenly. */
 bool space_can_run(const struct cell *c, const struct layout *l)
 {
     int64_t micros = c->micros / l->mesh.dp;
-    return l->mesh.cp == 1 && c->micros % l->mesh.dp == 0 &&
+    return l->mesh.ep == 1 && l->mesh.etp == l->mesh.tp && c->micros % l->mesh.dp == 0 &&
            (l->chunks == 1 || micros % l->mesh.pp == 0);
 }
 
@@ -33,7 +33,7 @@ enum { RECOMPUTATIONS = sizeof(recomputations) / sizeof(recomputations[0]) };
 static bool makes_sense(const struct cell *c)
 {
     const struct layout *l = &c->layout;
-    bool shares = l->mesh.dp > 1;
+    bool shares = l->mesh.dp * l->mesh.cp > 1;
     if (c->recompute.distribute && (l->mesh.tp == 1 || l->sequence))
         return false;
     if (c->overlap && !shares)
@@ -74,6 +74,8 @@ static void add_layouts(struct space *s, struct cell c, int base)
                                    .kv_heads = c.spec.kv_heads,
                                    .ffn = c.spec.ffn,
                                    .padded_vocab = c.spec.padded_vocab,
+                                   .experts = c.spec.experts,
+                                   .expert_ffn = c.spec.expert_ffn,
                                    .seq_length = CELL_LENGTH};
     for (int world = 1; world <= CELL_WORLD_MAX; world *= 2) {
         struct layout *all;
@@ -87,13 +89,19 @@ static void add_layouts(struct space *s, struct cell c, int base)
     }
 }
 
-/* Each turn of the loop is what one single rank's results serve. In fp32 by plain SGD: AdamW
- * divides a gradient by its own size, and a rounding becomes a step. */
+/* Each turn of the loop is what one single rank's results serve. Routed models in double alone: a
+ * rounding can choose another expert; and 8 layers, over which roundings grow. In fp32 by plain
+ * SGD: AdamW divides a gradient by its own size, and a rounding becomes a step. */
 void space_open(struct space *ret)
 {
     *ret = (struct space){0};
-    for (int i = 0; i < 32; i++) {
-        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
+    for (int i = 0; i < 128; i++) {
+        bool routed = (i & 65) == 65;
+        if ((i & 64 && !routed) || ((routed || i & 16) && i & 2))
+            continue;
+        struct cell c = {.spec = routed  ? cell_mixtral()
+                                 : i & 1 ? cell_llama()
+                                         : cell_gpt(),
                          .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
                          .optimizer = i & 2 ? OPTIM_SGD_PLAIN : OPTIM_ADAM,
                          .micros = i & 4 ? 8 : 4,
@@ -102,6 +110,7 @@ void space_open(struct space *ret)
             c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
         if (i & 16)
             c.spec.layers = 8;
+        c.documents = i & 32;
         add_layouts(ret, c, i);
         ret->bases = (size_t)i + 1;
     }
@@ -135,7 +144,8 @@ static int recomputation_of(const struct cell *c)
 void space_axes(const struct cell *c, int value[SPACE_AXES])
 {
     const struct layout *l = &c->layout;
-    const int all[SPACE_AXES] = {c->spec.act == SPEC_SWIGLU,
+    const int all[SPACE_AXES] = {(c->spec.act == SPEC_SWIGLU) + (c->spec.experts > 0),
+                                 c->documents,
                                  c->spec.layers > 4,
                                  c->real == DTYPE_F32,
                                  c->micros > 4,

@@ -3,10 +3,10 @@
 #define TESTS_TRAIN_LATTICE_SPACE_H
 
 /*
- * All cells of the lattice: models, types, counts of micro-batches, dropout, recomputation, overlap
- * and every valid layout of 1, 2, 4 and 8 ranks (layout_list). What a cell has that another axis
- * could change is a row of space_axes; what train cannot run yet, or what would only repeat
- * another cell, is a rule of space.c.
+ * All cells of the lattice: models, types, counts of micro-batches, dropout, documents,
+ * recomputation, overlap and every valid layout of 1, 2, 4 and 8 ranks (layout_list). What a cell
+ * has that another axis could change is a row of space_axes; what train cannot run yet, or what
+ * would only repeat another cell, is a rule of space.c.
  */
 
 #include "tests/train/lattice/world.h"
@@ -19,7 +19,7 @@ struct space {
     size_t room, bases;
 };
 
-enum { SPACE_AXES = 14, SPACE_VALUES = 9 };
+enum { SPACE_AXES = 15, SPACE_VALUES = 9 };
 
 void space_open(struct space *ret);
 void space_close(struct space *s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/foreign.h"
+#include "train/spec/foreign.h"
 
 /*
  * Options of Megatron-LM core_v0.12.3, and of Megatron-DeepSpeed and v1.1.5 as the scripts of their
@@ -329,7 +329,6 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("num-layers-at-start-in-bf16", VALUE, why_31),
     WITHOUT("num-layers-at-end-in-bf16", VALUE, why_31),
     WITHOUT("keep-fp8-transpose-cache-when-using-custom-fsdp", SWITCH, why_31),
-    WITHOUT("deepspeed-activation-checkpointing", SWITCH, why_32),
     WITHOUT("synchronize-each-layer", SWITCH, why_32),
     WITHOUT("profile-backward", SWITCH, why_32),
     WITHOUT("contigious-checkpointing", SWITCH, why_32),
@@ -398,7 +397,6 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("activations-checkpoint-method", VALUE, why_42),
     REJECTED("activations-checkpoint-num-layers", VALUE, why_42),
     REJECTED("recompute-modules", LIST, why_43),
-    REJECTED("calculate-per-token-loss", SWITCH, why_43),
     REJECTED("use-tp-pp-dp-mapping", SWITCH, why_43),
     REJECTED("data-parallel-random-init", SWITCH, why_43),
     REJECTED("init-method-xavier-uniform", SWITCH, why_43),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRAIN_FOREIGN_H
-#define TRAIN_FOREIGN_H
+#ifndef TRAIN_SPEC_FOREIGN_H
+#define TRAIN_SPEC_FOREIGN_H
 
 /* Options of the trainers whose users' scripts `train run` takes: without effect, or rejected. */
 
