@@ -40,8 +40,7 @@ static const struct opt_verb verbs[] = {
     {"export", "SRC DST", "a checkpoint as Hugging Face model, GGUF or adapter",
      WEFT_PREFIX "convert export run/iter_0000100 my-model\n" WEFT_PREFIX
                  "convert export --dtype bfloat16 --max-shard-size 2G run my-model\n" WEFT_PREFIX
-                 "convert export --to gguf --outtype q8_0 run my-model.gguf\n" WEFT_PREFIX
-                 "convert export --to peft --base llama --rank 16 run my-lora\n",
+                 "convert export --to gguf --outtype q8_0 run my-model.gguf\n",
      true},
     {"reshard", "SRC DST", "cut a checkpoint for another number of ranks",
      WEFT_PREFIX "convert reshard --ranks 8 run/iter_0000100 cut\n", true},
