@@ -455,8 +455,6 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("heterogeneous-layers-config-encoded-json", VALUE, why_50),
     REJECTED("hybrid-override-pattern", VALUE, why_50),
     REJECTED("is-hybrid-model", SWITCH, why_50),
-    REJECTED("expert-model-parallel-size", VALUE, why_51),
-    REJECTED("expert-tensor-parallel-size", VALUE, why_51),
     REJECTED("moe-layer-freq", VALUE, why_51),
     REJECTED("moe-shared-expert-intermediate-size", VALUE, why_51),
     REJECTED("moe-layer-recompute", SWITCH, why_51),
