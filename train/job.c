@@ -574,6 +574,7 @@ void job_close(struct job *j)
         rank_close(&j->rank);
     comm_close(&j->comm);
     free(j->stage_layers);
+    free(j->context_of);
     ckpt_close(j->ckpt);
     hf_folder_close(j->hf);
     if (j->has_manifest)

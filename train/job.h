@@ -57,8 +57,9 @@ struct job {
     int64_t vocab; /* true size, of tokenizer or data */
     int64_t micros, global_batch, seq_length, iterations;
     struct layout layout;
-    int64_t *stage_layers; /* of layout.layers; NULL: evenly shared out */
-    struct comm comm;      /* of several processes, until the rank takes it over */
+    enum context_comm *context_of; /* of layout.context_of */
+    int64_t *stage_layers;         /* of layout.layers; NULL: evenly shared out */
+    struct comm comm;              /* of several processes, until the rank takes it over */
     struct rank rank;
     bool rank_open;
     struct watch *watch; /* of several processes (guard.h); NULL: one, or not yet */

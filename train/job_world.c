@@ -60,6 +60,24 @@ static int choose_zero(struct job *j, struct err *e)
     return mesh_check(l->mesh, mesh_world(l->mesh), e);
 }
 
+static int too_few(int ranks, int tp, int cp, int pp, struct err *e)
+{
+    const struct {
+        const char *name;
+        int n;
+    } parts[] = {{"--tensor-model-parallel-size", tp},
+                 {"--context-parallel-size", cp},
+                 {"--pipeline-model-parallel-size", pp}};
+    struct buf b = {0};
+    for (int i = 0; i < 3; i++)
+        if (parts[i].n > 1)
+            buf_addf(&b, "%s%s %d", b.len ? " x " : "", parts[i].name, parts[i].n);
+    err_set(e, ERR_USAGE, "%d process%s cannot be shared out to %s", ranks, ranks == 1 ? "" : "es",
+            buf_str(&b));
+    buf_finish(&b);
+    return ERR_USAGE;
+}
+
 static int open_world(struct job *j, struct err *e)
 {
     const struct job_world *w = j->o->world;
@@ -70,19 +88,16 @@ static int open_world(struct job *j, struct err *e)
     if (!trains && w->ranks > 1)
         return err_set(e, ERR_USAGE, "train %s runs as one process, and %d were started",
                        j->opts->table->verb[j->opts->verb].name, w->ranks);
-    int pp = trains ? (int)o->pipeline_parallel : 1, model = tp * pp;
-    if (ranks % model && pp == 1)
-        return err_set(e, ERR_USAGE, "%d process%s cannot be shared out to %s %d", ranks,
-                       ranks == 1 ? "" : "es", "--tensor-model-parallel-size", tp);
+    int pp = trains ? (int)o->pipeline_parallel : 1, cp = trains ? (int)o->context.size : 1;
+    int64_t model = (int64_t)tp * cp * pp;
     if (ranks % model)
-        return err_set(e, ERR_USAGE,
-                       "%d process%s cannot be shared out to --tensor-model-parallel-size %d x "
-                       "--pipeline-model-parallel-size %d",
-                       ranks, ranks == 1 ? "" : "es", tp, pp);
-    j->layout = layout_plain(mesh_dense(tp, 1, ranks / model, pp));
+        return too_few(ranks, tp, cp, pp, e);
+    j->layout = layout_plain(mesh_dense(tp, cp, (int)(ranks / model), pp));
     j->layout.sequence = trains && o->sequence_parallel && tp > 1; /* as Megatron-LM does */
     if (trains && o->sequence_parallel && tp == 1)
         log_warn("--sequence-parallel has no effect with --tensor-model-parallel-size 1");
+    if (trains && o->context.comm.n && cp == 1)
+        log_warn("--cp-comm-type has no effect with --context-parallel-size 1");
     if (trains)
         j->layout.mesh.ep = (int)o->expert_parallel;
     if (trains && o->expert_tensor_parallel)
@@ -127,6 +142,54 @@ bool job_is_last(const struct job *j)
     return j->o->world->rank == j->o->world->ranks - 1;
 }
 
+static int comm_by_name(const char *name, enum context_comm *ret, struct err *e)
+{
+    for (int i = 0; i < CONTEXT_COMMS; i++)
+        if (!strcmp(name, context_comm_name((enum context_comm)i))) {
+            *ret = (enum context_comm)i;
+            return 0;
+        }
+    if (!strcmp(name, "a2a+p2p"))
+        return err_set(e, ERR_USAGE,
+                       "--cp-comm-type a2a+p2p: two levels of context parallelism are not "
+                       "supported: expected p2p, all_gather or a2a");
+    return err_set(e, ERR_USAGE, "--cp-comm-type %s: expected p2p, all_gather or a2a", name);
+}
+
+int context_share(const struct context_flags *f, int64_t layers, struct layout *l,
+                  enum context_comm **ret_of, struct err *e)
+{
+    int code = 0;
+    if (f->comm.n > 1 && (int64_t)f->comm.n != layers)
+        return err_set(e, ERR_USAGE,
+                       "--cp-comm-type with %zu values: expected one, or one for each of the %lld "
+                       "layers",
+                       f->comm.n, (long long)layers);
+    if (f->comm.n == 1)
+        return comm_by_name(f->comm.item[0], &l->context, e);
+    if (!f->comm.n)
+        return 0;
+    *ret_of = mem_new(f->comm.n, sizeof(**ret_of));
+    for (size_t i = 0; !code && i < f->comm.n; i++)
+        code = comm_by_name(f->comm.item[i], &(*ret_of)[i], e);
+    l->context_of = *ret_of;
+    return code;
+}
+
+void context_describe(const struct layout *l, int64_t layers, struct buf *out)
+{
+    buf_addf(out, "%d processes share each sequence (", l->mesh.cp);
+    for (int i = 0, begin = 0; i < layers; i++) {
+        if (i + 1 < layers && layout_context(l, i + 1) == layout_context(l, i))
+            continue;
+        buf_addf(out, "%s%s", begin ? ", " : "", context_comm_name(layout_context(l, i)));
+        if (i - begin + 1 < layers)
+            buf_addf(out, " in %d layer%s", i - begin + 1, i > begin ? "s" : "");
+        begin = i + 1;
+    }
+    buf_adds(out, ")");
+}
+
 int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struct err *e)
 {
     const struct layout_model m = {.layers = j->spec.layers,
@@ -143,15 +206,17 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
     if (trains)
         code = stages_share(&j->o->stages, j->spec.layers, &j->layout, &j->stage_layers, e);
     if (trains && !code)
+        code = context_share(&j->o->context, j->spec.layers, &j->layout, &j->context_of, e);
+    if (trains && !code)
         code = stages_recompute(&j->o->recompute, &j->layout, j->spec.layers, &ret->recompute, e);
+    int64_t length = j->seq_length / j->layout.mesh.cp;
     ret->layout = j->layout;
-    if (!code && ret->recompute.distribute &&
-        j->o->micro_batch * j->seq_length * j->spec.hidden % tp)
-        code = err_set(
-            e, ERR_USAGE,
-            "--distribute-saved-activations: %lld x %lld x %lld numbers cannot be shared "
-            "out to --tensor-model-parallel-size %d",
-            (long long)j->o->micro_batch, (long long)j->seq_length, (long long)j->spec.hidden, tp);
+    if (!code && ret->recompute.distribute && j->o->micro_batch * length * j->spec.hidden % tp)
+        code =
+            err_set(e, ERR_USAGE,
+                    "--distribute-saved-activations: %lld x %lld x %lld numbers cannot be shared "
+                    "out to --tensor-model-parallel-size %d",
+                    (long long)j->o->micro_batch, (long long)length, (long long)j->spec.hidden, tp);
     return code ? code : layout_check(&m, &j->layout, mesh_world(j->layout.mesh), e);
 }
 

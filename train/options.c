@@ -74,6 +74,7 @@ static const struct opt rows[] = {
             .help = "stages of a pipeline, each with an equal share of the layers unless the "
                     "options below say otherwise; 1F1B, or interleaved"),
     STAGE_FLAG_ROWS(struct train_options, stages, TRAINS),
+    CONTEXT_FLAG_ROWS(struct train_options, context, TRAINS),
     RECOMPUTE_FLAG_ROWS(struct train_options, recompute, TRAINS),
     OPT_ROW(.name = "expert-model-parallel-size", .alias = "ep", .type = OPT_INT,
             AT(expert_parallel), .def = "1", .min = 1, .max = 4096, .meta = "N",
@@ -423,8 +424,6 @@ static const struct opt_synonym synonyms[] = {
     {"fp16", "bf16", "not an option: --bf16 on a GPU, else fp32"},
     {"dtype", "bf16", "not an option: --bf16 on a GPU, else fp32"},
     {"precision", "bf16", "not an option: --bf16 on a GPU, else fp32"},
-    {"context-parallel-size", NULL,
-     "not an option: sequences are whole; --sequence-parallel splits activations"},
     {"zero", "zero-stage", NULL},
     {"bucket-size", "ddp-bucket-size", NULL},
     {"data-parallel-size", "tensor-model-parallel-size",

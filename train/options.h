@@ -67,6 +67,7 @@ struct train_options {
     double exit_minutes;
     /* the layout of ranks */
     struct stage_flags stages;
+    struct context_flags context;
     struct recompute_flags recompute;
     int64_t device_memory; /* of plan; 0: this machine's */
     bool json;

@@ -102,6 +102,11 @@ static void add_layout(const struct plan_report *p, struct buf *out)
     if (m->instances > 1)
         buf_addf(out, " in %d instances", m->instances);
     buf_adds(out, "\n");
+    if (m->cp > 1) {
+        buf_adds(out, "context         ");
+        context_describe(l, p->job->spec.layers, out);
+        buf_adds(out, "\n");
+    }
     if (m->pp == 1)
         return;
     buf_adds(out, "stages          ");

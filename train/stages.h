@@ -4,13 +4,15 @@
 
 /*
  * Options that say which layers a pipeline stage has and which of them are computed again for the
- * backward pass: rows of `train`'s table, and what follows from them and the model.
+ * backward pass, and how sequences are shared: rows of `train`'s table, and what follows from them
+ * and the model.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/cli/opt.h"
+#include "base/core/buf.h"
 #include "train/engine/rank.h"
 
 struct stage_flags {
@@ -118,5 +120,35 @@ int stages_share(const struct stage_flags *f, int64_t layers, struct layout *l,
 
 /* "0-11-8-8": the layers of all stages. */
 void stages_describe(const struct layout *l, int64_t layers, struct buf *out);
+
+/* Context parallelism. */
+struct context_flags {
+    int64_t size;
+    struct opt_list comm;
+};
+
+#define CONTEXT_FLAG_ROWS(S, m, v)                                                                 \
+    OPT_ROW(.name = "context-parallel-size", .type = OPT_INT, .offset = offsetof(S, m.size),       \
+            .def = "1", .min = 1, .max = 4096, .meta = "N", .group = "parallel", .verbs = v,       \
+            .alias = "cp", .brief = "processes that share each sequence",                          \
+            .help = "processes that share each sequence: of 2 N equal pieces the first has the "   \
+                    "first and the last, the second those next to them, and so on"),               \
+        OPT_ROW(.name = "cp-comm-type", .type = OPT_LIST, .offset = offsetof(S, m.comm),           \
+                .unset = "p2p", .meta = "p2p|all_gather|a2a...", .group = "parallel", .verbs = v,  \
+                .brief = "how keys reach the other processes",                                     \
+                .help = "how keys and values reach the queries of the processes that share a "     \
+                        "sequence: p2p sends them round while others are used, all_gather "        \
+                        "gathers all of a layer, a2a exchanges tokens for heads; one for all "     \
+                        "layers, or one for each")
+
+/*
+ * l->context and context_of of a model of so many layers; *ret_of holds the latter and is the
+ * caller's to free. ERR_USAGE: an unknown name, or not as many as layers.
+ */
+int context_share(const struct context_flags *f, int64_t layers, struct layout *l,
+                  enum context_comm **ret_of, struct err *e);
+
+/* "2 processes share each sequence (p2p)" */
+void context_describe(const struct layout *l, int64_t layers, struct buf *out);
 
 #endif

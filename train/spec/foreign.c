@@ -411,8 +411,6 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("non-persistent-save-interval", VALUE, why_43),
     REJECTED("hierarchical-context-parallel-sizes", LIST, why_43),
     REJECTED("microbatch-group-size-per-virtual-pipeline-stage", VALUE, why_43),
-    REJECTED("context-parallel-size", VALUE, why_43),
-    REJECTED("cp-comm-type", LIST, why_43),
     REJECTED("deepspeed_config", VALUE, why_44),
     REJECTED("cpu-optimizer", SWITCH, why_44),
     REJECTED("cpu_torch_adam", SWITCH, why_44),
