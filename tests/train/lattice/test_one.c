@@ -115,7 +115,7 @@ static void one_context(void)
 
 static void one_shared_out(void)
 {
-    run_one(&(struct cell_shares){1, 2, 1, 1, false, 3, {4}}, true, none);
+    run_one(&(struct cell_shares){1, 4, 1, 1, false, 3, {4}}, true, none);
 }
 
 static void one_interleaved(void)
