@@ -258,13 +258,14 @@ static bool divides(int64_t interval, int64_t iteration)
     return interval > 0 && iteration % interval == 0;
 }
 
-/* 0 to go on, 1 to end well, 2 to end because somebody asked this process. */
+/* 0 to go on, 1 to end well, 2 and the signal's number to end because somebody asked this process.
+ */
 static int whether_to_stop(const struct run *r)
 {
     const struct train_options *o = r->job->o;
     int64_t at = r->job->rank.at.iteration;
     if (stop_asked())
-        return 2;
+        return 2 + stop_asked();
     if (divides(o->exit_interval, at))
         return 1;
     return o->exit_minutes > 0 && clock_seconds() - r->started > o->exit_minutes * 60;
@@ -316,12 +317,10 @@ static void add_word(struct buf *b, const char *word)
 
 /* The end of a run that a signal asked to stop: says where it stands and how to resume. The code
  * that is returned has no sentence of its own. */
-static int stopped(const struct run *r, struct err *e)
+static int stopped(const struct run *r, int number, struct err *e)
 {
     const char *save = r->job->o->save;
-    const char *by = stop_asked() == SIGINT    ? "Ctrl-C"
-                     : stop_asked() == SIGTERM ? "SIGTERM"
-                                               : "SIGUSR1";
+    const char *by = number == SIGINT ? "Ctrl-C" : number == SIGTERM ? "SIGTERM" : "SIGUSR1";
     long long at = (long long)r->job->rank.at.iteration;
     struct buf b = {0};
     if (save) {
@@ -336,7 +335,7 @@ static int stopped(const struct run *r, struct err *e)
                  by, at);
     }
     buf_finish(&b);
-    int code = stop_asked() == SIGINT ? 128 + SIGINT : save ? ERR_RESTART : 128 + SIGTERM;
+    int code = number == SIGINT ? 128 + SIGINT : save ? ERR_RESTART : 128 + SIGTERM;
     if (e)
         *e = (struct err){.code = code};
     return code;
@@ -360,9 +359,9 @@ static int loop(struct run *r, struct err *e)
         code = finish_save(r, true, e);
     if (code)
         abandon_save(r);
-    if (code || stop != 2)
+    if (code || stop < 2)
         return code;
-    return stopped(r, e);
+    return stopped(r, stop - 2, e);
 }
 
 /* ---- set-up ------------------------------------------------------------------------------ */
@@ -541,11 +540,14 @@ static void start_meter(struct run *r)
 }
 
 /* The others may wait for this process: this frees them. What another process has told of is
- * printed there; of an output that all share, once. */
+ * printed there; of an output that all share, once. A code without a sentence is one that all have
+ * agreed on, so that nobody waits. */
 static void tell_others(struct job *j, struct err *e)
 {
     struct comm *c = &j->rank.comm;
     struct err why = *e;
+    if (!e->msg[0])
+        return;
     if (c->world > 1 && strncmp(why.msg, "rank ", 5) != 0)
         err_wrap(&why, "rank %d", c->rank);
     comm_abort(c, &why);

@@ -136,3 +136,22 @@ import re
 one, four = (float(re.search(r"optimizer ([0-9.]+) MiB", open(p).read())[1]) for p in ("plan1", "plan4"))
 assert 0.2 * one < four < 0.3 * one, (one, four)
 END
+
+t "a signal ends all processes well: the step is named, and no error"
+for signal in TERM INT TERM; do
+    rm -rf stopped
+    : >.out
+    "$TRAIN" run $tiny --train-iters 100000 --log-interval 1 --save stopped --nproc-per-node 2 >.out 2>.err &
+    pid=$!
+    for _ in $(seq 200); do
+        [ "$(grep -c iteration .out)" -ge 3 ] && break
+        sleep 0.1
+    done
+    kill -$signal $pid
+    code=0
+    wait $pid || code=$?
+    check [ $code = "$([ $signal = INT ] && echo 130 || echo 75)" ]
+    err_has "after step"
+    err_has "to resume"
+    check [ "$(grep -c "error: " .err)" = 0 ]
+done

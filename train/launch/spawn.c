@@ -43,6 +43,7 @@ struct spawner {
     int speaker; /* index of the first that wrote an error; -1: none */
     int exit;
     bool stopping; /* ended as it was asked to */
+    bool agreed;   /* the first to fail may have left the sentence to another rank */
     double since;  /* of the first failure */
     int asked;     /* 0; 1: SIGTERM was sent; 2: SIGKILL */
 };
@@ -236,7 +237,8 @@ static void pass_lines(struct spawner *w, struct child *c, bool all)
     size_t n = all || c->line.len > LINE_MOST ? c->line.len
                : last                         ? (size_t)(last + 1 - c->line.data)
                                               : 0;
-    bool shown = w->failed < 0 || w->stopping || w->speaker >= 0 || &w->child[w->failed] == c;
+    bool shown =
+        w->failed < 0 || w->stopping || w->agreed || w->speaker >= 0 || &w->child[w->failed] == c;
     if (!n)
         return;
     if (shown)
@@ -294,6 +296,7 @@ static void child_ended(struct spawner *w, int i, int status)
         w->failed = i;
         w->exit = code;
         w->stopping = asked_to_stop(code);
+        w->agreed = WIFEXITED(status) && code != ERR_FAULT;
         w->since = spawn_clock();
     }
     read_lines(w, c, true);
