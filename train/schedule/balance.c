@@ -23,11 +23,6 @@ struct shares {
     size_t n, capacity;
 };
 
-struct balance balance_even(int64_t layers, int pp, int chunks)
-{
-    return (struct balance){.layers = layers, .pp = pp, .chunks = chunks, .first = -1, .last = -1};
-}
-
 bool balance_uneven(const struct balance *b)
 {
     return b->list || b->method || b->layout || b->first >= 0 || b->last >= 0 || b->embedding ||

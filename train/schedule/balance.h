@@ -36,9 +36,6 @@ struct layer_range {
     int64_t begin, count;
 };
 
-/* Even shares: nothing else is given. */
-struct balance balance_even(int64_t layers, int pp, int chunks);
-
 /* Whether anything but even shares is asked for. */
 bool balance_uneven(const struct balance *b);
 

@@ -43,13 +43,13 @@ static void check(struct balance b, const char *want)
 
 static void even_shares(void)
 {
-    check(balance_even(12, 4, 1), "3-3-3-3");
-    check(balance_even(12, 1, 1), "12");
-    check(balance_even(16, 4, 2), "2-2-2-2-2-2-2-2");
-    check(balance_even(16, 4, 0), "4-4-4-4");
-    check(balance_even(10, 4, 1),
+    check(GIVEN(EVEN(12, 4, 1), NO_ENDS), "3-3-3-3");
+    check(GIVEN(EVEN(12, 1, 1), NO_ENDS), "12");
+    check(GIVEN(EVEN(16, 4, 2), NO_ENDS), "2-2-2-2-2-2-2-2");
+    check(GIVEN(EVEN(16, 4, 0), NO_ENDS), "4-4-4-4");
+    check(GIVEN(EVEN(10, 4, 1), NO_ENDS),
           "10 layers cannot be shared out to pipeline-model-parallel-size 4");
-    check(balance_even(12, 4, 2), "with 2 stages on each rank");
+    check(GIVEN(EVEN(12, 4, 2), NO_ENDS), "with 2 stages on each rank");
     T_CHECK(!balance_uneven(&(struct balance){EVEN(12, 4, 1), NO_ENDS}));
 }
 
