@@ -230,7 +230,9 @@ int reshard_run(const struct reshard *r, struct err *e)
     if (code)
         return code;
     char *folder = ckpt_folder(r->to, ckpt_meta(c)->iteration);
-    if (file_exists(folder) && !r->overwrite) {
+    if (r->rows)
+        code = vocab_rows_fit(r->rows, c, e);
+    if (!code && file_exists(folder) && !r->overwrite) {
         err_set(e, ERR_USAGE, "%s exists", folder);
         code = err_hint(e, "--overwrite replaces it");
     }

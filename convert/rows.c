@@ -62,6 +62,21 @@ void vocab_rows_finish(struct vocab_rows *r)
     *r = (struct vocab_rows){0};
 }
 
+int vocab_rows_fit(const struct vocab_rows *r, const struct ckpt *c, struct err *e)
+{
+    const struct ckpt_meta *m = ckpt_meta(c);
+    const char *digest = tok_info(r->tokenizer)->digest;
+    if (m->tokenizer_digest && digest && !strcmp(m->tokenizer_digest, digest))
+        return err_set(e, ERR_USAGE, "--rows %s: %s has its vocabulary already", r->hf.path,
+                       ckpt_path(c));
+    if (m->vocab_size && m->vocab_size != r->hf.map.was)
+        return err_set(e, ERR_USAGE,
+                       "--rows %s: the map begins with a vocabulary of %lld ids, and %s has %lld",
+                       r->hf.path, (long long)r->hf.map.was, ckpt_path(c),
+                       (long long)m->vocab_size);
+    return 0;
+}
+
 void vocab_rows_meta(const struct vocab_rows *r, struct ckpt_meta *m)
 {
     const struct tok_info *t = tok_info(r->tokenizer);

@@ -20,6 +20,10 @@ struct vocab_rows {
 int vocab_rows_open(struct vocab_rows *ret, const char *path, struct err *e);
 void vocab_rows_finish(struct vocab_rows *r);
 
+/* ERR_USAGE: the checkpoint's vocabulary is not the one that the map begins with, or is the new one
+ * already. */
+int vocab_rows_fit(const struct vocab_rows *r, const struct ckpt *c, struct err *e);
+
 /* What a checkpoint says of the tokenizer. */
 void vocab_rows_meta(const struct vocab_rows *r, struct ckpt_meta *m);
 

@@ -418,7 +418,7 @@ static int export_opened(struct ckpt *c, const char *dst, const struct cli *v,
     static const int dtypes[] = {-1, DTYPE_F32, DTYPE_F16, DTYPE_BF16};
     struct hf_export plan;
     struct exporting x = {.plan = &plan, .rows = rows};
-    int code = rows ? 0 : vocabulary_of_ckpt(c, &x.tokenizer, e);
+    int code = rows ? vocab_rows_fit(rows, c, e) : vocabulary_of_ckpt(c, &x.tokenizer, e);
     if (code)
         return code;
     if (rows)

@@ -143,6 +143,8 @@ expect 0 "$CONVERT" inspect --tensors small
 out_has "param      F32  embed.weight [3, 16]"
 out_has "exp_avg_sq F32  embed.weight [3, 16]"
 out_has "tokenizer   HuggingFaceTokenizer, 3 ids"
+expect 2 "$CONVERT" reshard --rows t.json.rows small none
+err_has "small/iter_0000010 has its vocabulary already"
 expect 2 "$CONVERT" reshard --rows t.json run none
 err_has "not a name that ends in .rows"
 echo 'weft-rows 1 101 1' >t.json.rows

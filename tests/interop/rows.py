@@ -190,10 +190,10 @@ def ways(d, tied):
 def optimizer(d):
     """Moments follow, too, and a row without sources is the mean of all; counters stay."""
     tokenizers(d)
-    lines = [[k] for k in range(96, -1, -1)] + [[-1, 3], [-1], [-1, 0, 0, 96, 50], [7]]
+    lines = [[k] for k in range(99, -1, -1)] + [[-1, 3], [-1], [-1, 0, 0, 96, 50], [7]]
     rows = f"{d}/more.json.rows"
     with open(rows, "w", encoding="ascii") as f:
-        f.write(f"weft-rows 1 97 {len(lines)}\n" + "".join(f"{i} {' '.join(map(str, x))}\n" for i, x in enumerate(lines)))
+        f.write(f"weft-rows 1 100 {len(lines)}\n" + "".join(f"{i} {' '.join(map(str, x))}\n" for i, x in enumerate(lines)))
     run(MAKE, "save", f"{d}/run", "10", "gsnr")
     run(CONVERT, "reshard", "-q", "--rows", rows, f"{d}/run", f"{d}/cut")
     was, now = f"{d}/run/iter_0000010", f"{d}/cut/iter_0000010"
@@ -218,7 +218,8 @@ def bad(d):
                                ("weft-rows 1 100 1\n0 100\n", 3, "line 2", "old row"), ("weft-rows 1 100 1\n0 -2\n", 3, "line 2"),
                                ("weft-rows 1 100 1\n0 -1 7 100\n", 3, "line 2", "mean"), ("weft-rows 1 100 1\n0 5 6\n", 3, "line 2"),
                                ("weft-rows 1 100 1\n0 5\n1 6\n", 3, "end of the file"), ("weft-rows 1 100 99999999\n0 0\n", 3, "too short"),
-                               ("weft-rows 1 101 1\n0 5\n", 3, "maps 101 rows", "embed.weight", "only 100"),
+                               ("weft-rows 1 101 1\n0 5\n", 2, "a vocabulary of 101 ids", "has 100"),
+                               ("weft-rows 1 97 1\n0 5\n", 2, "a vocabulary of 97 ids", "has 100"),
                                ("weft-rows 1 99999999999999999999 1\n0 5\n", 3, "line 1")]:
         with open(rows, "w", encoding="ascii") as f:
             f.write(text)
