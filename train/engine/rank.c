@@ -303,10 +303,11 @@ int rank_bind(struct rank *r, struct err *e)
     for (int i = 0; !code && i < SLAB_COUNT; i++)
         if (i != SLAB_SNAPSHOT || r->slab[i].peak)
             code = slab_bind(&r->slab[i], &r->dev, e);
-    if (code)
-        return code;
-    rank_take(r);
-    code = plan_rank(r, e); /* once more: now what must be prepared is */
+    if (!code) {
+        rank_take(r);
+        code = plan_rank(r, e); /* once more: now what must be prepared is */
+    }
+    code = world_agree(&r->comm, code, e); /* ranks meet again to gather initial weights */
     if (code)
         return code;
     stage_fill(r);
@@ -333,6 +334,8 @@ int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
         code = rank_plan(r, &one, &desc, e);
     if (!code)
         code = fit_check(r, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
+    if (c->comm)
+        code = world_agree(c->comm, code, e);
     return code ? code : rank_bind(r, e);
 }
 

@@ -133,11 +133,11 @@ static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
     }
     free(want);
     free(list.at);
-    if (!code)
-        rank_spread_master(r);
-    if (!code)
-        code = ckpt_check(c, e);
-    return world_agree(&r->comm, code, e);
+    code = world_agree(&r->comm, code, e); /* of the weights ranks gather what others have read */
+    if (code)
+        return code;
+    rank_spread_master(r);
+    return world_agree(&r->comm, ckpt_check(c, e), e);
 }
 
 int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
@@ -182,9 +182,10 @@ int state_load_weights(struct rank *r, state_read *read, const void *from, struc
                                 : transfer_load(&r->dev, to, read_foreign, &f, e);
     }
     free(list.at);
+    code = world_agree(&r->comm, code, e);
     if (!code)
         rank_spread_master(r);
-    return world_agree(&r->comm, code, e);
+    return code;
 }
 
 int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *e)
