@@ -113,7 +113,7 @@ static const struct opt table[] = {
             .group = "input", .verbs = EXPORT, .basic = true,
             .brief = "with --to peft: what training began from",
             .help = "with --to peft: the checkpoint that training began from, as import makes it"),
-    OPT_ROW(.name = "rank", .type = OPT_INT, .offset = offsetof(struct cli, rank), .def = "16",
+    OPT_ROW(.name = "rank", .type = OPT_INT, .offset = offsetof(struct cli, rank), .unset = "16",
             .min = 1, .max = 4096, .meta = "N", .group = "output", .verbs = EXPORT,
             .brief = "with --to peft: rank of the factors",
             .help =

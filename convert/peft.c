@@ -18,11 +18,17 @@ static int plan_side(struct ckpt *c, struct hf_export *ret, struct err *e)
     return hf_export_plan(ret, c, &o, e);
 }
 
+static int64_t peft_rank(const struct cli *v)
+{
+    enum { RANK = 16 };
+    return v->rank ? v->rank : RANK;
+}
+
 static void peft_report(const struct hf_extracted *x, const struct cli *v, const char *dst,
                         struct buf *b)
 {
     buf_addf(b, "%s: factors of rank %lld for %zu matrices, %zu tensors as a whole, ", dst,
-             (long long)v->rank, x->matrices, x->whole);
+             (long long)peft_rank(v), x->matrices, x->whole);
     report_count(b, x->bytes);
     buf_adds(b, " bytes\n");
     if (x->matrices)
@@ -39,7 +45,8 @@ static int extract(struct ckpt *tuned, struct ckpt *base, const char *dst, const
     struct hf_export of[2];
     struct hf_extracted x;
     struct buf report = {0};
-    const struct hf_extract o = {.rank = v->rank, .threads = (int)v->threads, .base_name = v->base};
+    const struct hf_extract o = {
+        .rank = peft_rank(v), .threads = (int)v->threads, .base_name = v->base};
     int code = plan_side(tuned, &of[0], e);
     if (code)
         return code;
@@ -59,8 +66,8 @@ static int extract(struct ckpt *tuned, struct ckpt *base, const char *dst, const
 
 int peft_check(const struct cli *v, struct err *e)
 {
-    if (v->to != CLI_PEFT && v->base)
-        return err_set(e, ERR_USAGE, "--base is for --to peft");
+    if (v->to != CLI_PEFT && (v->base || v->rank))
+        return err_set(e, ERR_USAGE, "--%s is for --to peft", v->base ? "base" : "rank");
     if (v->to != CLI_PEFT)
         return 0;
     if (v->like || v->shard_size || v->dtype || v->rows || v->overwrite || v->dry_run)

@@ -70,15 +70,26 @@ int plan_ranks(const struct hf_folder *f, int tp, int pp, struct buf *b, struct 
 
 /* ---- files --------------------------------------------------------------------------------- */
 
+static bool is_further(const char *name)
+{
+    bool is = !strcmp(name, "config.json");
+    for (int i = 0; !is && hf_further_files[i]; i++)
+        is = !strcmp(hf_further_files[i], name);
+    return is;
+}
+
 static bool is_taken(const struct hf_folder *f, const char *name)
 {
-    bool taken = name[0] == '.' || !strcmp(name, "config.json") || !strcmp(name, "params.json") ||
+    bool taken = name[0] == '.' || is_further(name) || !strcmp(name, "params.json") ||
                  strstr(name, ".index.json");
     for (size_t i = 0; !taken && i < f->shards; i++)
         taken = !strcmp(f->shard[i].name, name);
-    for (int i = 0; !taken && hf_further_files[i]; i++)
-        taken = !strcmp(hf_further_files[i], name);
     return taken;
+}
+
+static void add_uncopied(struct buf *b, const char *name)
+{
+    buf_addf(b, "ignored     the file %s, which is not copied\n", name);
 }
 
 static int name_order(const void *a, const void *b)
@@ -103,9 +114,19 @@ int plan_files(const struct hf_folder *f, struct buf *b, struct err *e)
     if (n)
         qsort(name, n, sizeof(*name), name_order);
     for (size_t i = 0; i < n; i++) {
-        buf_addf(b, "ignored     the file %s, which is not copied\n", name[i]);
+        add_uncopied(b, name[i]);
         free(name[i]);
     }
     free(name);
     return 0;
+}
+
+int plan_export_files(const struct hf_export *x, struct buf *b, struct err *e)
+{
+    for (size_t i = 0; i < ckpt_files(x->ckpt); i++) {
+        const struct ckpt_file *f = ckpt_file_at(x->ckpt, i);
+        if (!f->tensors && (x->like || !is_further(f->name)))
+            add_uncopied(b, f->name);
+    }
+    return x->like ? plan_files(x->like, b, e) : 0;
 }

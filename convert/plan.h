@@ -6,6 +6,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/err.h"
+#include "train/hf/hf_export.h"
 #include "train/hf/hf_folder.h"
 
 /*
@@ -17,5 +18,9 @@ int plan_ranks(const struct hf_folder *f, int tp, int pp, struct buf *b, struct 
 
 /* The files of the folder that are neither read nor copied. ERR_IO. */
 int plan_files(const struct hf_folder *f, struct buf *b, struct err *e);
+
+/* The files beside the tensors of a checkpoint, or of the folder that the export is to be like,
+ * that an export does not copy. ERR_IO. */
+int plan_export_files(const struct hf_export *x, struct buf *b, struct err *e);
 
 #endif

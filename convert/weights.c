@@ -308,8 +308,10 @@ static int export_plan(const struct hf_export *x, const char *dst, struct err *e
         if (strcmp(t->group, CKPT_PARAM) && strcmp(t->group, before))
             buf_addf(&b, "ignored     the group %s of the optimizer\n", t->group);
     }
+    int code = plan_export_files(x, &b, e);
     add_needs(&b, dst, x->bytes);
-    int code = cli_write_out(&b, e);
+    if (!code)
+        code = cli_write_out(&b, e);
     buf_finish(&b);
     return code;
 }

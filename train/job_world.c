@@ -14,27 +14,36 @@ static bool is_given(const struct job *j, const char *option)
     return opts_origin(j->opts, option) != FROM_DEFAULT;
 }
 
-/* One line for each option of data parallelism that changes nothing here. */
+/* One line for each option of parallelism that changes nothing in this layout. */
 static void warn_idle(const struct job *j, int asked)
 {
     const struct train_options *o = j->o;
     const struct layout *l = &j->layout;
-    bool one = l->mesh.dp * l->mesh.cp == 1;
+    static const char check[] = "check-weight-hash-across-dp-replicas-interval",
+                      timeout[] = "distributed-timeout-minutes";
+    bool one = l->mesh.dp * l->mesh.cp == 1, alone = mesh_world(l->mesh) == 1;
     const struct {
         const char *option;
-        bool given, one, plain, sliced; /* idle: where one rank has the weights, without ZeRO, with
-                                           ZeRO 2 and 3 */
+        /* idle: where one rank has the weights, without ZeRO, with ZeRO 2 and 3, with one stage,
+         * in one process */
+        bool given, one, plain, sliced, staged, joint;
     } rows[] = {{"use-distributed-optimizer", o->distributed_optimizer, true, false, false},
                 {"zero-stage", asked > 0 && is_given(j, "zero-stage"), true, false, false},
                 {"num-distributed-optimizer-instances", o->instances > 1, true, false, false},
                 {"overlap-grad-reduce", o->overlap_grad_reduce, true, false, false},
                 {"overlap-param-gather", o->overlap_param_gather, true, true, false},
-                {"ddp-bucket-size", o->bucket_size > 0, true, false, true}};
+                {"ddp-bucket-size", o->bucket_size > 0, true, false, true},
+                {"account-for-embedding-in-pipeline-split", o->stages.embedding, .staged = true},
+                {"account-for-loss-in-pipeline-split", o->stages.loss, .staged = true},
+                {check, opts_origin(j->opts, check) == FROM_FLAG, .joint = true},
+                {timeout, opts_origin(j->opts, timeout) == FROM_FLAG, .joint = true}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *why = rows[i].one && one              ? "one data-parallel process"
                           : rows[i].plain && !l->zero     ? "--zero-stage 0"
                           : rows[i].sliced && l->zero > 1 ? "ZeRO 2 or 3, which send whole layers"
-                                                          : NULL;
+                          : rows[i].staged && l->mesh.pp == 1 ? "one pipeline stage"
+                          : rows[i].joint && alone            ? "one process"
+                                                              : NULL;
         if (rows[i].given && why)
             log_warn("--%s has no effect with %s", rows[i].option, why);
     }

@@ -178,16 +178,17 @@ static int take_values(struct cursor *c, struct flag *f)
 }
 
 /* An option of another program, with its values. */
-static int take_foreign(struct cursor *c, const struct opt_foreign *f, bool has_value)
+static int take_foreign(struct cursor *c, const struct opt_foreign *f, const char *name)
 {
-    if (f->rejected && !c->dry_run)
-        return opt_refuse_foreign(c->o, f, opt_place(c->o), c->e);
-    size_t most = f->takes == FOREIGN_SWITCH || has_value ? 0
-                  : f->takes == FOREIGN_VALUE             ? 1
-                                                          : SIZE_MAX;
+    size_t n = strcspn(name, "="), most = f->takes == FOREIGN_SWITCH || name[n] == '=' ? 0
+                                          : f->takes == FOREIGN_VALUE                  ? 1
+                                                                                       : SIZE_MAX;
+    const char *value = name[n] == '=' ? name + n + 1 : NULL;
     for (size_t k = 0; k < most && c->i < c->argc && !is_option(c->argv[c->i]); k++)
-        c->i++;
-    return 0;
+        value = c->argv[c->i++];
+    struct opt_seen s = opt_judge_foreign(f, name, n, value);
+    opt_note_seen(c->o, c->argc, &s);
+    return s.rejected && !c->dry_run ? opt_refuse_foreign(c->o, f, opt_place(c->o), c->e) : 0;
 }
 
 static int take_long(struct cursor *c, const char *name)
@@ -196,11 +197,10 @@ static int take_long(struct cursor *c, const char *name)
     bool has_value = name[n] == '=', ours;
     int row = opt_find(c->o->table, c->o->verb, name, n);
     ours = row != NO_ROW && opt_for_verb(opt_row(c->o->table, row), c->o->verb);
-    bool takes = c->o->verb != NO_VERB && c->o->table->foreign_verbs >> c->o->verb & 1;
-    const struct opt_foreign *other = takes && !ours ? opts_foreign(c->o->table, name, n) : NULL;
-    opt_note_seen(c->o, c->argc, &(struct opt_seen){{name, n}, row, other});
+    const struct opt_foreign *other = ours ? NULL : opt_find_foreign(c->o, name, n);
     if (other)
-        return take_foreign(c, other, has_value);
+        return take_foreign(c, other, name);
+    opt_note_seen(c->o, c->argc, &(struct opt_seen){.name = {name, n}, .row = row});
     if (row == NO_ROW)
         return take_denial(c, name, n, has_value);
     struct flag *f = add_flag(c, name, n, row);
@@ -279,9 +279,14 @@ static bool wants_answer(struct opts *o, int argc, char **argv)
 static bool wants_dry_run(const struct opt_table *t, int argc, char **argv)
 {
     bool wants = false;
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        wants |= !strcmp(argv[i], "--dry-run");
-    return wants && t->foreign;
+    for (int i = 1; t->foreign && i < argc && strcmp(argv[i], "--") != 0; i++) {
+        size_t n = strcspn(argv[i], "=");
+        if (n > 2 && argv[i][0] == '-' && opt_same_name(argv[i] + 2, n - 2, "dry-run"))
+            wants = strcmp(argv[i] + n, "=false") != 0;
+        else if (n > 2 && argv[i][0] == '-' && opt_same_name(argv[i] + 2, n - 2, "no-dry-run"))
+            wants = false;
+    }
+    return wants;
 }
 
 /* ---- sources ---- */

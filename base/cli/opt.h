@@ -100,13 +100,16 @@ struct opt_preset {
 /*
  * Options of another program that a verb takes over from its users' scripts: known by name and
  * accepted without effect, or rejected, with a reason for each: what follows "no effect: ", or "not
- * supported: ".
+ * supported: ". A rejected one may be accepted with certain values. --no-NAME of a switch is always
+ * accepted.
  */
 struct opt_foreign {
     const char *name;
     enum { FOREIGN_SWITCH, FOREIGN_VALUE, FOREIGN_LIST } takes;
     bool rejected;
     const char *why;
+    const char *accepted; /* values, comma separated, that are without effect; NULL: none */
+    const char *why_then; /* their reason */
 };
 
 struct opt_table {

@@ -13,6 +13,55 @@ const struct opt_foreign *opts_foreign(const struct opt_table *t, const char *na
     return NULL;
 }
 
+static bool foreign_taken(const struct opt_table *t, int verb)
+{
+    return verb != NO_VERB && t->foreign_verbs >> verb & 1;
+}
+
+/* A switch of our own may be denied by the same word. */
+static bool denies_ours(const struct opts *o, const char *name, size_t n)
+{
+    int row = opt_find(o->table, o->verb, name + 3, n - 3);
+    return row != NO_ROW && opt_for_verb(opt_row(o->table, row), o->verb);
+}
+
+const struct opt_foreign *opt_find_foreign(const struct opts *o, const char *name, size_t n)
+{
+    if (!foreign_taken(o->table, o->verb))
+        return NULL;
+    const struct opt_foreign *f = opts_foreign(o->table, name, n);
+    if (f || !opt_denies(name, n) || denies_ours(o, name, n))
+        return f;
+    f = opts_foreign(o->table, name + 3, n - 3);
+    return f && f->takes == FOREIGN_SWITCH ? f : NULL;
+}
+
+/* `value` is in the comma separated list. */
+static bool is_among(const char *list, const char *value)
+{
+    size_t n = strlen(value);
+    for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',')
+        if (strcspn(p, ",") == n && !strncmp(p, value, n))
+            return true;
+    return false;
+}
+
+struct opt_seen opt_judge_foreign(const struct opt_foreign *f, const char *name, size_t n,
+                                  const char *value)
+{
+    struct opt_seen s = {
+        .name = {name, n}, .row = NO_ROW, .foreign = f, .rejected = f->rejected, .why = f->why};
+    bool off = f->takes == FOREIGN_SWITCH && value && !strcmp(value, "false");
+    if (f->rejected && (off || !opt_same_name(name, n, f->name))) {
+        s.rejected = false;
+        s.why = "it is always off";
+    } else if (f->rejected && value && is_among(f->accepted, value)) {
+        s.rejected = false;
+        s.why = f->why_then;
+    }
+    return s;
+}
+
 void opt_note_seen(struct opts *o, int argc, const struct opt_seen *s)
 {
     struct opt_seen *all = o->seen;
@@ -40,18 +89,33 @@ static bool seen_before(const struct opt_seen *all, size_t i)
     return false;
 }
 
+/* The verb that has --dry-run, as what precedes it in a sentence: "" for this one. */
+static void add_dry_run(const struct opts *o, struct buf *b)
+{
+    int row = opt_find(o->table, o->verb, "dry-run", strlen("dry-run"));
+    const struct opt *r = row == NO_ROW ? NULL : opt_row(o->table, row);
+    for (int v = 0; r && !opt_for_verb(r, o->verb) && o->table->verb[v].name; v++)
+        if (opt_for_verb(r, v)) {
+            buf_addf(b, "%s %s ", o->table->program, o->table->verb[v].name);
+            break;
+        }
+    buf_adds(b, "--dry-run says why");
+}
+
 void opts_warn_foreign(const struct opts *o)
 {
     const struct opt_seen *all = o->seen;
-    struct buf names = {0};
+    struct buf names = {0}, where = {0};
     size_t n = 0;
+    add_dry_run(o, &where);
     for (size_t i = 0; i < o->nseen; i++)
-        if (all[i].foreign && !all[i].foreign->rejected && !seen_before(all, i))
-            buf_addf(&names, "%s--%s", n++ ? ", " : "", all[i].foreign->name);
+        if (all[i].foreign && !all[i].rejected && !seen_before(all, i))
+            buf_addf(&names, "%s--%.*s", n++ ? ", " : "", (int)all[i].name.n, all[i].name.name);
     if (n)
-        log_warn("%s ha%s no effect here (--dry-run says why)", buf_str(&names),
-                 n > 1 ? "ve" : "s");
+        log_warn("%s ha%s no effect here (%s)", buf_str(&names), n > 1 ? "ve" : "s",
+                 buf_str(&where));
     buf_finish(&names);
+    buf_finish(&where);
 }
 
 enum fate { FATE_USED, FATE_IDLE, FATE_REJECTED, FATE_UNKNOWN, FATES };
@@ -62,8 +126,8 @@ static enum fate fate_of(const struct opts *o, const struct opt_seen *s, opt_fac
     int row = s->row;
     buf_reset(why);
     if (s->foreign) {
-        buf_adds(why, s->foreign->why);
-        return s->foreign->rejected ? FATE_REJECTED : FATE_IDLE;
+        buf_adds(why, s->why);
+        return s->rejected ? FATE_REJECTED : FATE_IDLE;
     }
     if (row == NO_ROW && opt_denies(s->name.name, s->name.n))
         row = opt_find(o->table, o->verb, s->name.name + 3, s->name.n - 3);

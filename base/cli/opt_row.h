@@ -88,9 +88,19 @@ struct opt_seen {
     struct opt_name name;
     int row;
     const struct opt_foreign *foreign;
+    bool rejected;   /* of a foreign one */
+    const char *why; /* of a foreign one */
 };
 
 void opt_note_seen(struct opts *o, int argc, const struct opt_seen *s);
+
+/* The foreign option that this is, of a verb that takes them, or the denial of one; NULL: neither.
+ */
+const struct opt_foreign *opt_find_foreign(const struct opts *o, const char *name, size_t n);
+
+/* What becomes of a foreign option that was given so, its value too (NULL: none). */
+struct opt_seen opt_judge_foreign(const struct opt_foreign *f, const char *name, size_t n,
+                                  const char *value);
 
 /* ERR_USAGE with the option's reason. */
 int opt_refuse_foreign(const struct opts *o, const struct opt_foreign *f, const char *place,

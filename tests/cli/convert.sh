@@ -223,6 +223,11 @@ sed -i 's/"model": {/"model": {"later": 1, /' run/iter_0000010/manifest.json
 expect 0 "$CONVERT" verify run
 expect 0 "$CONVERT" export run out
 expect 0 "$CONVERT" export --dry-run run out3
+out_has "ignored     the file config.toml, which is not copied"
+expect 0 "$CONVERT" export --dry-run --like out run out3
+out_has "ignored     the file config.toml, which is not copied"
+expect 2 "$CONVERT" export --rank 4 run out3
+err_has "--rank is for --to peft"
 sed -i 's/"must_know": \[/"must_know": ["model.later", /' run/iter_0000010/manifest.json
 "$make" seal run/iter_0000010/manifest.json
 expect 3 "$CONVERT" export --overwrite run out

@@ -39,6 +39,12 @@ err_has "3 of 8 options are not supported or unknown"
 expect 0 "$TRAIN" run --dry-run $tiny --train-iters 1 --save never --num-workers 4
 out_has ", 1 without effect, 0 not supported, 0 unknown"
 no_file never
+for form in --dry_run --dry-run=true --dry_run=true; do
+    expect 2 "$TRAIN" run $form --no-such --num-layers 4
+    out_has "unknown        --no-such"
+done
+expect 2 "$TRAIN" run --dry-run --dry-run=false --no-such
+err_has "unknown option --no-such"
 expect 2 "$TRAIN" run --dry-run --num-layers abc
 err_has "--num-layers"
 
@@ -47,5 +53,29 @@ expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --num-workers 4 --use-mcor
 err_has "warning: --num-workers, --use-mcore-models, --wandb-project, --no-rope-fusion have no effect here (--dry-run says why)"
 expect 2 "$TRAIN" run $tiny --train-iters 1 --no-save --openai-gelu
 err_has "--openai-gelu of $(basename "$TRAIN") run is not supported: a part of a model that is not there"
+expect 0 "$TRAIN" plan $tiny --train-iters 1 --num-workers 4
+err_has "warning: --num-workers has no effect here ($(basename "$TRAIN") run --dry-run says why)"
 expect 2 "$TRAIN" eval --load x --num-workers 4
 err_has "unknown option --num-workers"
+
+t "a value may decide, and a switch may be denied"
+expect 0 "$TRAIN" run --dry-run --dataloader-type single --vocab-extra-ids=0 --no-use-flash-attn --no-openai-gelu --openai-gelu=false
+out_has "without effect --dataloader-type: data are mapped and read ahead by one thread"
+out_has "without effect --vocab-extra-ids: that is the default"
+out_has "without effect --no-use-flash-attn: attention has one implementation"
+out_has "without effect --no-openai-gelu: it is always off"
+out_has "without effect --openai-gelu: it is always off"
+expect 2 "$TRAIN" run --dry-run --dataloader-type cyclic --vocab-extra-ids 100
+out_has "not supported  --dataloader-type: samples come in the order of one shuffle of all epochs"
+out_has "not supported  --vocab-extra-ids: ids beyond the tokenizer's file: tok extend adds them there"
+expect 2 "$TRAIN" run $tiny --train-iters 1 --no-save --dataloader-type=cyclic
+err_has "--dataloader-type of $(basename "$TRAIN") run is not supported: samples come"
+expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --no-use-mcore-models
+err_has "warning: --no-use-mcore-models has no effect here"
+
+t "options of a layout that is not there"
+expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split --distributed-timeout-minutes 20 --check-weight-hash-across-dp-replicas-interval 3
+err_has "--account-for-embedding-in-pipeline-split has no effect with one pipeline stage"
+err_has "--account-for-loss-in-pipeline-split has no effect with one pipeline stage"
+err_has "--distributed-timeout-minutes has no effect with one process"
+err_has "--check-weight-hash-across-dp-replicas-interval has no effect with one process"

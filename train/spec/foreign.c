@@ -10,11 +10,16 @@
 
 #define WITHOUT(name, takes, why)                                                                  \
     {                                                                                              \
-        name, FOREIGN_##takes, false, why                                                          \
+        name, FOREIGN_##takes, false, why, NULL, NULL                                              \
+    }
+/* Rejected, except with certain values. */
+#define UNLESS(name, takes, why, values, why_then)                                                 \
+    {                                                                                              \
+        name, FOREIGN_##takes, true, why, values, why_then                                         \
     }
 #define REJECTED(name, takes, why)                                                                 \
     {                                                                                              \
-        name, FOREIGN_##takes, true, why                                                           \
+        name, FOREIGN_##takes, true, why, NULL, NULL                                               \
     }
 
 static const char why_1[] = "one code computes every model";
@@ -81,6 +86,11 @@ static const char why_48[] = "train/convert: checkpoints are converted by conver
 static const char why_49[] = "a model here is a decoder";
 static const char why_50[] = "a part of a model that is not there";
 static const char why_51[] = "mixtures of experts of this kind are not there";
+static const char why_52[] = "samples come in the order of one shuffle of all epochs";
+static const char why_53[] = "ids beyond the tokenizer's file: tok extend adds them there";
+static const char why_54[] = "the length of a sequence does not change in a run";
+static const char why_56[] = "tokens reach their experts in one way";
+static const char why_55[] = "all pipeline stages have one tensor-parallel size";
 
 const struct opt_foreign train_foreign[] = {
     WITHOUT("use-mcore-models", SWITCH, why_1),
@@ -182,7 +192,7 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("data-impl", VALUE, why_16),
     WITHOUT("mmap-warmup", SWITCH, why_16),
     WITHOUT("s3-cache-path", VALUE, why_16),
-    WITHOUT("dataloader-type", VALUE, why_16),
+    UNLESS("dataloader-type", VALUE, why_52, "single", why_16),
     WITHOUT("exit-signal-handler", SWITCH, why_17),
     WITHOUT("adlr-autoresume", SWITCH, why_17),
     WITHOUT("adlr-autoresume-interval", VALUE, why_17),
@@ -266,7 +276,7 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("bert-embedder-type", VALUE, why_28),
     WITHOUT("mask-prob", VALUE, why_28),
     WITHOUT("short-seq-prob", VALUE, why_28),
-    WITHOUT("vocab-extra-ids", VALUE, why_28),
+    UNLESS("vocab-extra-ids", VALUE, why_53, "0", "that is the default"),
     WITHOUT("relative-attention-num-buckets", VALUE, why_28),
     WITHOUT("relative-attention-max-distance", VALUE, why_28),
     WITHOUT("sample-rate", VALUE, why_28),
@@ -333,7 +343,6 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("profile-backward", SWITCH, why_32),
     WITHOUT("contigious-checkpointing", SWITCH, why_32),
     WITHOUT("checkpoint-in-cpu", SWITCH, why_32),
-    WITHOUT("partition-activations", SWITCH, why_32),
     WITHOUT("mtp-loss-scaling-factor", VALUE, why_33),
     WITHOUT("mamba-state-dim", VALUE, why_33),
     WITHOUT("mamba-head-dim", VALUE, why_33),
@@ -382,7 +391,7 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("lr-wsd-decay-style", VALUE, why_39),
     REJECTED("decoupled-lr", VALUE, why_39),
     REJECTED("decoupled-min-lr", VALUE, why_39),
-    REJECTED("use-checkpoint-opt_param-scheduler", SWITCH, why_39),
+    REJECTED("use-checkpoint-opt_param-scheduler", SWITCH, why_20),
     REJECTED("start-weight-decay", VALUE, why_40),
     REJECTED("end-weight-decay", VALUE, why_40),
     REJECTED("weight-decay-incr-style", VALUE, why_40),
@@ -412,10 +421,10 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("hierarchical-context-parallel-sizes", LIST, why_43),
     REJECTED("microbatch-group-size-per-virtual-pipeline-stage", VALUE, why_43),
     REJECTED("deepspeed_config", VALUE, why_44),
-    REJECTED("cpu-optimizer", SWITCH, why_44),
-    REJECTED("cpu_torch_adam", SWITCH, why_44),
-    REJECTED("curriculum-learning-legacy", SWITCH, why_44),
-    REJECTED("imbalance-tp-groups", LIST, why_44),
+    REJECTED("cpu-optimizer", SWITCH, why_47),
+    REJECTED("cpu_torch_adam", SWITCH, why_47),
+    REJECTED("curriculum-learning-legacy", SWITCH, why_54),
+    REJECTED("imbalance-tp-groups", LIST, why_55),
     REJECTED("use-legacy-models", SWITCH, why_45),
     REJECTED("yaml-cfg", VALUE, why_45),
     REJECTED("use-custom-fsdp", SWITCH, why_46),
@@ -458,16 +467,17 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("moe-layer-recompute", SWITCH, why_51),
     REJECTED("moe-extended-tp", SWITCH, why_51),
     REJECTED("moe-use-upcycling", SWITCH, why_51),
-    REJECTED("moe-router-load-balancing-type", VALUE, why_51),
-    REJECTED("moe-router-dtype", VALUE, why_51),
-    REJECTED("moe-router-score-function", VALUE, why_51),
+    UNLESS("moe-router-load-balancing-type", VALUE, why_51, "aux_loss",
+           "that is what --moe-aux-loss-coeff weighs"),
+    WITHOUT("moe-router-dtype", VALUE, why_6),
+    UNLESS("moe-router-score-function", VALUE, why_51, "softmax", "that is the default"),
     REJECTED("moe-router-num-groups", VALUE, why_51),
     REJECTED("moe-router-group-topk", VALUE, why_51),
     REJECTED("moe-router-topk-scaling-factor", VALUE, why_51),
     REJECTED("moe-router-enable-expert-bias", SWITCH, why_51),
     REJECTED("moe-input-jitter-eps", VALUE, why_51),
-    REJECTED("moe-token-dispatcher-type", VALUE, why_51),
+    WITHOUT("moe-token-dispatcher-type", VALUE, why_56),
     REJECTED("moe-expert-capacity-factor", VALUE, why_51),
     REJECTED("moe-pad-expert-input-to-capacity", SWITCH, why_51),
-    {NULL, FOREIGN_SWITCH, false, NULL},
+    {NULL, FOREIGN_SWITCH, false, NULL, NULL, NULL},
 };
