@@ -50,6 +50,14 @@ struct spec tiny_llama(void)
                          .init_std = 0.3};
 }
 
+struct spec tiny_qwen3(void)
+{
+    struct spec s = tiny_llama();
+    s.head_dim = 6;
+    s.qk_norm = true;
+    return s;
+}
+
 struct spec tiny_mixtral(void)
 {
     struct spec s = tiny_llama();

@@ -344,6 +344,29 @@ static void new_gpt2(const struct hf_model *m, struct buf *b)
     put_int(b, "n_ctx", s->max_positions);
 }
 
+/* What one family alone has. */
+static void new_family(const struct hf_model *m, struct buf *b)
+{
+    const struct spec *s = &m->spec;
+    if (m->family == HF_LLAMA) {
+        put_int(b, "head_dim", s->head_dim);
+        put_bool(b, "attention_bias", s->bias);
+        put_bool(b, "mlp_bias", s->bias);
+    }
+    if (m->family == HF_QWEN3) {
+        put_int(b, "head_dim", s->head_dim);
+        put_bool(b, "attention_bias", false);
+    }
+    if (m->family == HF_MIXTRAL) {
+        put_int(b, "num_local_experts", s->experts);
+        put_int(b, "num_experts_per_tok", s->topk);
+        put_real(b, "router_aux_loss_coef", s->balance_coeff);
+        put_bool(b, "output_router_logits", s->balance_coeff > 0);
+        put_key(b, "sliding_window");
+        buf_adds(b, "null");
+    }
+}
+
 static void new_rotary(const struct hf_model *m, struct buf *b)
 {
     const struct spec *s = &m->spec;
@@ -366,19 +389,7 @@ static void new_rotary(const struct hf_model *m, struct buf *b)
         put_real(b, "rms_norm_eps", s->norm_eps);
         put_int(b, "num_key_value_heads", s->kv_heads);
     }
-    if (m->family == HF_LLAMA) {
-        put_int(b, "head_dim", s->head_dim);
-        put_bool(b, "attention_bias", s->bias);
-        put_bool(b, "mlp_bias", s->bias);
-    }
-    if (m->family == HF_MIXTRAL) {
-        put_int(b, "num_local_experts", s->experts);
-        put_int(b, "num_experts_per_tok", s->topk);
-        put_real(b, "router_aux_loss_coef", s->balance_coeff);
-        put_bool(b, "output_router_logits", s->balance_coeff > 0);
-        put_key(b, "sliding_window");
-        buf_adds(b, "null");
-    }
+    new_family(m, b);
     if (s->rope_percent != 1)
         put_real(b, "partial_rotary_factor", s->rope_percent);
     put_real(b, "rope_theta", s->rope_base);

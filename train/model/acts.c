@@ -14,6 +14,18 @@ static void take_attention(const struct model *m, struct slab *s, struct layer_a
     a->att = slab_2d(s, m->ops->real, m->tokens, m->heads * m->spec->head_dim);
 }
 
+/* What the backward pass of QK norm needs. */
+static void take_head_norms(const struct model *m, struct slab *s, struct layer_acts *a)
+{
+    int64_t n = m->tokens, D = m->spec->head_dim;
+    if (!m->spec->qk_norm || m->use != MODEL_TRAIN)
+        return;
+    a->q_pre = slab_2d(s, m->ops->real, n, m->heads * D);
+    a->k_pre = slab_2d(s, m->ops->real, n, m->kv_heads * D);
+    a->q_rstd = slab_2d(s, m->ops->stat, n, m->heads);
+    a->k_rstd = slab_2d(s, m->ops->stat, n, m->kv_heads);
+}
+
 /* What one layer keeps. `first` has no r1: its residual is the embedding's output. */
 static void take_layer(const struct model *m, struct slab *s, struct layer_acts *a, bool first)
 {
@@ -25,6 +37,7 @@ static void take_layer(const struct model *m, struct slab *s, struct layer_acts 
     a->mean1 = means ? slab_1d(s, m->ops->stat, rows) : (struct tensor){0};
     a->rstd1 = slab_1d(s, m->ops->stat, rows);
     a->qkv = slab_2d(s, d, n, (m->heads + 2 * m->kv_heads) * D);
+    take_head_norms(m, s, a);
     if (m->use == MODEL_TRAIN && m->recompute.kind == RECOMPUTE_SELECTIVE) {
         a->lse = m->a.shared->lse;
         a->att = m->a.shared->att;

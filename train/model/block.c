@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/model/attention.h"
 #include "train/model/model.h"
+#include "train/ops/head_norm.h"
 
 /*
  * One transformer block; shapes as in model.h. Tensor parallelism lives here: attention and MLP
@@ -30,6 +31,35 @@ static void rotate(const struct model *m, const struct model_pass *p, struct ten
                                         .backward = backward});
 }
 
+/* Of queries or keys; `pre` and `rstd` as the layer keeps them, none without a backward pass. */
+static void norm_heads(const struct model *m, const struct model_pass *p, struct tensor x,
+                       struct tensor w, struct tensor pre, struct tensor rstd)
+{
+    if (!m->spec->qk_norm)
+        return;
+    bool kept = !tensor_none(pre);
+    op_head_norm(m->ops, &(struct head_norm_args){
+                             .eps = (float)m->spec->norm_eps,
+                             .x = x,
+                             .pre = kept ? tensor_heads(tensor_rows(pre, 0, p->n), x.size[1]) : pre,
+                             .rstd = kept ? tensor_rows(rstd, 0, p->n) : rstd,
+                             .w = w});
+}
+
+/* Their gradient, in place. */
+static void norm_heads_bwd(const struct model *m, const struct model_pass *p, struct tensor dx,
+                           struct tensor w, struct tensor dw, const struct tensor kept[2])
+{
+    if (!m->spec->qk_norm)
+        return;
+    op_head_norm_bwd(m->ops, &(struct head_norm_bwd_args){
+                                 .dx = dx,
+                                 .pre = tensor_heads(tensor_rows(kept[0], 0, p->n), dx.size[1]),
+                                 .rstd = tensor_rows(kept[1], 0, p->n),
+                                 .w = w,
+                                 .dw = dw});
+}
+
 /* New keys and values join the cache behind the `past` ones. */
 static void remember(const struct model *m, const struct model_pass *p, int l, struct tensor qkv)
 {
@@ -55,6 +85,8 @@ static void attention_forward(struct model *m, const struct model_pass *p, int l
     op_matmul(m->ops,
               &(struct matmul_args){.y = qkv, .a = y, .b = w->qkv, .tb = true, .bias = w->qkv_b});
     struct qkv_heads h = model_heads(m, qkv);
+    norm_heads(m, p, h.q, w->q_norm, a->q_pre, a->q_rstd);
+    norm_heads(m, p, h.k, w->k_norm, a->k_pre, a->k_rstd);
     rotate(m, p, h.q, false);
     rotate(m, p, h.k, false);
     remember(m, p, l, qkv);
@@ -212,6 +244,8 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
     attention_run_bwd(m, p, l, datt, dqkv);
     rotate(m, p, d.q, true);
     rotate(m, p, d.k, true);
+    norm_heads_bwd(m, p, d.q, w->q_norm, g->q_norm, (const struct tensor[]){a->q_pre, a->q_rstd});
+    norm_heads_bwd(m, p, d.k, w->k_norm, g->k_norm, (const struct tensor[]){a->k_pre, a->k_rstd});
     op_matmul(m->ops, &(struct matmul_args){.y = part, .a = dqkv, .b = w->qkv});
     struct comm_ticket sum = stream_reduce(m, dy, part);
     comm_wait(m->comm, all_y);

@@ -27,7 +27,7 @@
 #include "train/spec/param.h"
 
 struct layer_weights {
-    struct tensor norm1, norm1_b, qkv, qkv_b, out, out_b;
+    struct tensor norm1, norm1_b, qkv, qkv_b, q_norm, k_norm, out, out_b;
     struct tensor norm2, norm2_b, up, up_b, down, down_b;
     struct tensor router, expert_up, expert_down; /* [E,C] [e,2F,C] [e,C,F]: the e of this rank */
 };
@@ -48,6 +48,8 @@ void weights_finish(struct weights *w);
 struct layer_acts {
     struct tensor r1, y1, mean1, rstd1; /* [s,C] [s,C] [s] [s]: residual, norm before attention */
     struct tensor qkv, lse, att;        /* [n,Q] [H,n] [n,HD] */
+    struct tensor q_pre, k_pre;         /* [n,HD] [n,KD]: before QK norm */
+    struct tensor q_rstd, k_rstd;       /* [n,H] [n,K] */
     struct tensor r2, y2, mean2, rstd2; /* before the MLP */
     struct tensor pre, h;               /* [n,F] or [n,2F] before the activation; [n,F] behind it */
     struct tensor kept; /* of a group's first layer that is recomputed: this rank's part of r1 */

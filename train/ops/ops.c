@@ -34,6 +34,8 @@ static const char *const names[OP_COUNT] = {
     [OP_UNPERMUTE_BWD] = "unpermute_bwd",
     [OP_GROUPED] = "grouped",
     [OP_GROUPED_BWD] = "grouped_bwd",
+    [OP_HEAD_NORM] = "head_norm",
+    [OP_HEAD_NORM_BWD] = "head_norm_bwd",
 };
 
 const char *op_name(enum op op)

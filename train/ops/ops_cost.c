@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ops/experts.h"
+#include "train/ops/head_norm.h"
 #include "train/ops/ops.h"
 
 static double ops_cost_count(struct tensor t)
@@ -195,7 +196,7 @@ struct op_cost op_cost(enum op op, const void *args)
     case OP_COUNT:
         break;
     default:
-        return experts_cost(op, args);
+        return op < OP_HEAD_NORM ? experts_cost(op, args) : head_norm_cost(op, args);
     }
     BUG("op %d", (int)op);
 }

@@ -457,7 +457,6 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("squared-relu", SWITCH, why_50),
     REJECTED("multi-latent-attention", SWITCH, why_50),
     REJECTED("mtp-num-layers", VALUE, why_50),
-    REJECTED("qk-layernorm", SWITCH, why_50),
     REJECTED("heterogeneous-layers-config-path", VALUE, why_50),
     REJECTED("heterogeneous-layers-config-encoded-json", VALUE, why_50),
     REJECTED("hybrid-override-pattern", VALUE, why_50),

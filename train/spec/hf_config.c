@@ -176,7 +176,7 @@ static void read_qwen3(struct hf_reader *h, struct hf_model *m)
     read_silu(h, m);
     m->spec.kv_heads = hf_int(h, "num_key_value_heads", 32);
     m->spec.head_dim = hf_int(h, "head_dim", 128);
-    m->qk_norm = true;
+    m->spec.qk_norm = true;
     read_qwen_window(h, 28, &m->spec);
 }
 
@@ -257,7 +257,7 @@ static void read_gemma2(struct hf_reader *h, struct hf_model *m)
 static void read_gemma3(struct hf_reader *h, struct hf_model *m)
 {
     read_gemma(h, m, 0, 1000000);
-    m->qk_norm = true;
+    m->spec.qk_norm = true;
     m->spec.features |= SPEC_ROPE_OTHER; /* local layers have another base */
 }
 
@@ -323,7 +323,7 @@ static void read_qwen3_moe(struct hf_reader *h, struct hf_model *m)
 {
     read_llama_like(h, m, 1e-6, 10000);
     m->spec.kv_heads = hf_int(h, "num_key_value_heads", 4);
-    m->qk_norm = true;
+    m->spec.qk_norm = true;
     read_qwen_moe(h, m, 128, 768);
 }
 
@@ -397,8 +397,6 @@ static void settle(struct hf_model *m)
     s->qkv_bias = m->qkv_bias && !m->out_bias && !m->mlp_bias;
     if (!s->bias && !s->qkv_bias && (m->qkv_bias || m->out_bias || m->mlp_bias))
         s->features |= SPEC_PART_BIAS;
-    if (m->qk_norm)
-        s->features |= SPEC_QK_NORM;
     if (m->experts && !m->runs_experts)
         s->features |= SPEC_EXPERTS;
     if (m->experts && m->runs_experts) {
@@ -480,7 +478,7 @@ int hf_model_of_spec(const struct spec *s, const char *name, struct hf_model *re
     m.out_bias = m.mlp_bias = s->bias;
     if (s->features)
         return err_set(e, ERR_USAGE, "%s: it has no config.json, which its family needs", name);
-    if (s->experts && !layernorm && rope && !s->qkv_bias && s->rope_percent == 1 &&
+    if (s->experts && !layernorm && rope && !s->qkv_bias && !s->qk_norm && s->rope_percent == 1 &&
         !s->route_before && s->rope_scaling == SPEC_ROPE_PLAIN &&
         s->hidden == s->heads * s->head_dim)
         m.family = HF_MIXTRAL;
@@ -493,9 +491,12 @@ int hf_model_of_spec(const struct spec *s, const char *name, struct hf_model *re
     else if (layernorm && rope && !gated && s->bias && s->kv_heads == s->heads &&
              s->rope_scaling == SPEC_ROPE_PLAIN && s->hidden == s->heads * s->head_dim)
         m.family = HF_GPT_NEOX;
-    else if (!layernorm && rope && gated && !s->qkv_bias && s->rope_percent == 1)
+    else if (!layernorm && rope && gated && !s->bias && !s->qkv_bias && s->rope_percent == 1 &&
+             s->qk_norm)
+        m.family = HF_QWEN3;
+    else if (!layernorm && rope && gated && !s->qkv_bias && s->rope_percent == 1 && !s->qk_norm)
         m.family = HF_LLAMA;
-    else if (!layernorm && rope && gated && s->qkv_bias && s->rope_percent == 1 &&
+    else if (!layernorm && rope && gated && s->qkv_bias && s->rope_percent == 1 && !s->qk_norm &&
              s->hidden == s->heads * s->head_dim)
         m.family = HF_QWEN2;
     else

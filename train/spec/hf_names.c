@@ -292,7 +292,7 @@ static bool row_holds(const struct build *b, enum hf_when when, int64_t layer)
     case BIAS_MLP:
         return m->mlp_bias;
     case QK_NORM:
-        return m->qk_norm;
+        return m->spec.qk_norm;
     case DENSE:
         return is_dense(m, layer);
     case DENSE_BIAS:

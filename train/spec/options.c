@@ -88,7 +88,7 @@ struct shape_value {
     double flag, file;
 };
 
-enum { SHAPE_VALUES = 25 };
+enum { SHAPE_VALUES = 26 };
 
 static const char *name_at(size_t offset)
 {
@@ -126,6 +126,7 @@ static void shape_values(const struct spec_flags *f, const struct spec *s,
         {NAME(gelu_tanh), f->gelu_tanh, gelu ? s->act == SPEC_GELU_TANH : f->gelu_tanh},
         {NAME(no_bias), f->no_bias, !s->bias},
         {NAME(qkv_bias), f->qkv_bias, s->bias || s->qkv_bias},
+        {NAME(qk_norm), f->qk_norm, s->qk_norm},
         {NAME(untie), f->untie, !s->tied},
         {NAME(experts), (double)f->experts, (double)s->experts},
         /* these have no meaning without experts */
@@ -303,6 +304,7 @@ static struct spec from_options(const struct spec_flags *f, int64_t vocab)
         .tied = !f->untie,
         .bias = !f->no_bias,
         .qkv_bias = f->qkv_bias,
+        .qk_norm = f->qk_norm,
         .init_std = f->init_std,
         .hidden_dropout = f->hidden_dropout,
         .attention_dropout = f->attention_dropout,

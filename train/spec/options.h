@@ -42,6 +42,7 @@ struct spec_flags {
     bool gelu_tanh;  /* --bias-gelu-fusion */
     bool no_bias;    /* --disable-bias-linear */
     bool qkv_bias;   /* --add-qkv-bias */
+    bool qk_norm;    /* --qk-layernorm */
     bool untie;      /* --untie-embeddings-and-output-weights */
     double init_std; /* --init-method-std */
     double attention_dropout, hidden_dropout;
@@ -128,6 +129,10 @@ struct spec_flags {
         OPT_ROW(.name = "add-qkv-bias", .type = OPT_SWITCH, .offset = offsetof(S, m.qkv_bias),     \
                 .group = "model", .verbs = v, .brief = "bias on queries, keys and values",         \
                 .help = "bias on queries, keys and values even with --disable-bias-linear"),       \
+        OPT_ROW(.name = "qk-layernorm", .type = OPT_SWITCH, .offset = offsetof(S, m.qk_norm),      \
+                .group = "model", .verbs = v, .brief = "norms on queries and keys",                \
+                .help = "RMS norm of each head of queries and keys, before rotary positions; "     \
+                        "needs --normalization RMSNorm"),                                          \
         OPT_ROW(.name = "untie-embeddings-and-output-weights", .type = OPT_SWITCH,                 \
                 .offset = offsetof(S, m.untie), .group = "model", .verbs = v,                      \
                 .help = "output head with its own matrix"),                                        \

@@ -20,6 +20,7 @@ enum dim {
     DIM_POSITIONS,
     DIM_QUERIES,
     DIM_KEYS,
+    DIM_HEAD,
     DIM_FFN,
     DIM_EXPERTS,
     DIM_EXPERT_FFN,
@@ -35,6 +36,7 @@ enum when {
     LAYERNORM,
     BIAS,
     QKV_BIAS,
+    QK_NORM,
     PLAIN,
     PLAIN_BIAS,
     DENSE,
@@ -84,6 +86,10 @@ static const struct row rows[] = {
         {{"attn.q.weight", DIM_QUERIES}, {"attn.k.weight", DIM_KEYS}, {"attn.v.weight", DIM_KEYS}}},
     {PARAM_QKV_B,    QKV_BIAS,   LAYER, WHOLE,  SPLIT_ROWS, INIT_ZERO,       DIM_ONE,
         {{"attn.q.bias", DIM_QUERIES}, {"attn.k.bias", DIM_KEYS}, {"attn.v.bias", DIM_KEYS}}},
+    {PARAM_Q_NORM,   QK_NORM,    LAYER, PARTIAL, SPLIT_NONE, INIT_ONE,       DIM_ONE,
+        {{"attn.q_norm.weight", DIM_HEAD}}},
+    {PARAM_K_NORM,   QK_NORM,    LAYER, PARTIAL, SPLIT_NONE, INIT_ONE,       DIM_ONE,
+        {{"attn.k_norm.weight", DIM_HEAD}}},
     {PARAM_OUT,      ALWAYS,     LAYER, WHOLE,  SPLIT_COLS, INIT_NORMAL_OUT, DIM_QUERIES,
         {{"attn.out.weight", DIM_HIDDEN}}},
     {PARAM_OUT_B,    BIAS,       LAYER, TOKENS, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
@@ -137,6 +143,8 @@ static bool has(const struct spec *s, enum when w)
         return s->bias;
     case QKV_BIAS:
         return s->bias || s->qkv_bias;
+    case QK_NORM:
+        return s->qk_norm;
     case DENSE:
         return dense;
     case DENSE_BIAS:
@@ -166,6 +174,7 @@ static int64_t dim_size(const struct spec *s, enum dim d)
         [DIM_POSITIONS] = s->max_positions,
         [DIM_QUERIES] = s->heads * s->head_dim,
         [DIM_KEYS] = s->kv_heads * s->head_dim,
+        [DIM_HEAD] = s->head_dim,
         [DIM_FFN] = s->ffn,
         [DIM_EXPERTS] = s->experts,
         [DIM_EXPERT_FFN] = s->expert_ffn,

@@ -25,6 +25,8 @@ enum param_kind {
     PARAM_NORM1_B,     /* [C]                      layers.N.attn_norm.bias */
     PARAM_QKV,         /* [(H + 2K) D, C]          layers.N.attn.{q,k,v}.weight: rows of q, k, v */
     PARAM_QKV_B,       /* [(H + 2K) D]             layers.N.attn.{q,k,v}.bias */
+    PARAM_Q_NORM,      /* [D]                      layers.N.attn.q_norm.weight: of each head */
+    PARAM_K_NORM,      /* [D]                      layers.N.attn.k_norm.weight */
     PARAM_OUT,         /* [C, H D]                 layers.N.attn.out.weight */
     PARAM_OUT_B,       /* [C]                      layers.N.attn.out.bias */
     PARAM_NORM2,       /* [C]                      layers.N.mlp_norm.weight */

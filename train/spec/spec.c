@@ -64,6 +64,7 @@ static const struct field fields[] = {
     FIELD("moe-router-pre-softmax", FIELD_BOOL, false, route_before, NULL),
     FIELD("moe-aux-loss-coeff", FIELD_REAL, 0, balance_coeff, NULL),
     FIELD("moe-z-loss-coeff", FIELD_REAL, 0, z_coeff, NULL),
+    FIELD("qk-layernorm", FIELD_BOOL, false, qk_norm, NULL),
     FIELD("features", FIELD_FEATURES, 0, features, NULL),
 };
 
@@ -333,6 +334,8 @@ int spec_from_manifest(const struct json *o, const struct json *must_know, const
             return code;
     }
     derive(o, &s);
+    s.qk_norm |= (s.features & SPEC_QK_NORM) != 0;
+    s.features &= ~(unsigned)SPEC_QK_NORM;
     for (size_t i = 0; i < o->length; i++) {
         int k = 0;
         while (k < FIELDS && strcmp(o->child[i].key, fields[k].key) != 0)
@@ -489,6 +492,8 @@ int spec_check(const struct spec *s, struct err *e)
     if (!(s->norm_eps > 0 && s->norm_eps < 1))
         return err_set(e, ERR_USAGE, "norm-epsilon is %g: it must lie between 0 and 1",
                        s->norm_eps);
+    if (s->qk_norm && s->norm != SPEC_RMSNORM)
+        return err_set(e, ERR_USAGE, "qk-layernorm: expected --normalization RMSNorm");
     if (!(s->init_std >= 0) || !isfinite(s->init_std))
         return err_set(e, ERR_USAGE, "init-method-std is %g: it must be 0 or more", s->init_std);
     if (!(s->hidden_dropout >= 0 && s->hidden_dropout < 1))

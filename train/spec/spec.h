@@ -26,7 +26,7 @@ enum spec_rope_scaling { SPEC_ROPE_PLAIN, SPEC_ROPE_LLAMA3 };
  * model is converted, inspected and verified all the same.
  */
 enum spec_feature {
-    SPEC_QK_NORM = 1 << 0,           /* norms on queries and keys, per head */
+    SPEC_QK_NORM = 1 << 0,           /* read from earlier checkpoints alone, as `qk_norm` */
     SPEC_EXPERTS = 1 << 1,           /* a mixture of experts */
     SPEC_PARALLEL_RESIDUAL = 1 << 2, /* attention and MLP both read the block's input */
     SPEC_POST_NORM = 1 << 3,         /* norms after attention and after the MLP */
@@ -61,6 +61,7 @@ struct spec {
     int64_t expert_ffn; /* MLP channels of an expert */
     bool route_before;  /* an expert's weight is its part of the softmax over all, not over topk */
     double balance_coeff, z_coeff; /* of the balancing and z losses; training only */
+    bool qk_norm;                  /* RMS norm of each head of queries and keys, before rotary */
     unsigned features;             /* bits of enum spec_feature: 0 for what train runs */
     double init_std; /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
     double hidden_dropout, attention_dropout; /* training only */

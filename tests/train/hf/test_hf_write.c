@@ -87,13 +87,15 @@ static void a_model_of_ours(void)
     struct hf_model m, n;
     struct err e;
     struct buf b = {0}, what = {0};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         if (i == 1)
             s.position = SPEC_ROPE, s.rope_base = 500, s.rope_percent = 0.5;
         if (i == 2)
             s.norm = SPEC_RMSNORM, s.act = SPEC_SWIGLU, s.rope_percent = 1, s.kv_heads = 1;
         if (i == 3)
             s.bias = false, s.qkv_bias = true;
+        if (i == 4)
+            s.qkv_bias = false, s.qk_norm = true, s.head_dim = 16;
         spec_settle(&s);
         T_OK(hf_model_of_spec(&s, "run", &m, &e), &e);
         hf_config_new(&m, DTYPE_F32, ids, &b);

@@ -46,6 +46,14 @@ struct spec cell_llama(void)
                          .init_std = 0.3};
 }
 
+struct spec cell_qwen3(void)
+{
+    struct spec s = cell_llama();
+    s.head_dim = 6; /* 8 heads are wider than the model */
+    s.qk_norm = true;
+    return s;
+}
+
 struct spec cell_mixtral(void)
 {
     struct spec s = cell_llama();

@@ -12,6 +12,8 @@ enum { CELL_VOCAB = 37 };
 struct spec cell_gpt(void);
 /* Llama: RMSNorm, rotary, SwiGLU, untied, 2 key/value heads for 8 query heads. */
 struct spec cell_llama(void);
+/* Qwen 3: Llama with QK norm, heads wider than the model. */
+struct spec cell_qwen3(void);
 /* Mixtral: Llama with 4 experts, 2 for each token, balancing and z losses. */
 struct spec cell_mixtral(void);
 

@@ -146,6 +146,15 @@ static void llama_gradients_tied_partial_rotary_qkv_bias(void)
     check_gradients(s);
 }
 
+static void qwen3_gradients(void)
+{
+    struct spec s = tiny_qwen3();
+    check_gradients(s);
+    s.rope_percent = 0.7;
+    s.attention_dropout = 0.1;
+    check_gradients(s);
+}
+
 static void mixtral_gradients(void)
 {
     struct spec s = tiny_mixtral();
@@ -196,6 +205,11 @@ static void llama_cache_equals_whole(void)
     check_cache(tiny_llama());
 }
 
+static void qwen3_cache_equals_whole(void)
+{
+    check_cache(tiny_qwen3());
+}
+
 static void mixtral_cache_equals_whole(void)
 {
     struct spec s = tiny_mixtral();
@@ -233,6 +247,7 @@ static void threads_do_not_change_a_bit(void)
 
 T_MAIN(T_CASE(documents_do_not_see_each_other), T_CASE(gpt_gradients),
        T_CASE(gpt_gradients_with_dropout), T_CASE(gpt_gradients_erf_untied),
-       T_CASE(llama_gradients), T_CASE(mixtral_gradients), T_CASE(mixtral_cache_equals_whole),
+       T_CASE(llama_gradients), T_CASE(qwen3_gradients), T_CASE(qwen3_cache_equals_whole),
+       T_CASE(mixtral_gradients), T_CASE(mixtral_cache_equals_whole),
        T_CASE(llama_gradients_tied_partial_rotary_qkv_bias), T_CASE(gpt_cache_equals_whole),
        T_CASE(llama_cache_equals_whole), T_CASE(threads_do_not_change_a_bit))

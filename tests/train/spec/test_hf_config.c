@@ -212,8 +212,10 @@ static void what_train_lacks_is_a_feature(void)
         {"{\"model_type\": \"llama\", " TINY
          ", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}}",
          SPEC_ROPE_OTHER},
-        {"{\"model_type\": \"qwen3\", " TINY ", \"num_key_value_heads\": 4, \"head_dim\": 16}",
-         SPEC_QK_NORM},
+        {"{\"model_type\": \"gemma2\", " TINY ", \"sliding_window\": null,"
+         " \"attn_logit_softcapping\": null, \"final_logit_softcapping\": null,"
+         " \"query_pre_attn_scalar\": 256}",
+         SPEC_POST_NORM | SPEC_ZERO_CENTERED | SPEC_EMBED_SCALE | SPEC_GATED_GELU},
     };
     struct err e;
     struct spec s;
@@ -222,7 +224,7 @@ static void what_train_lacks_is_a_feature(void)
         T_EQ(s.features, c[i].features);
         T_EQ(spec_can_run(&s, "x", &e), c[i].features ? ERR_USAGE : 0);
     }
-    T_ERR(spec_can_run(&s, "x", &e), &e, ERR_USAGE, "norms on queries and keys");
+    T_ERR(spec_can_run(&s, "x", &e), &e, ERR_USAGE, "norms after attention and MLP");
 }
 
 static void unknown_keys_stop_unless_they_are_named(void)

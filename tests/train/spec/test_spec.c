@@ -97,6 +97,23 @@ static const char *changed(const char *from, const char *to)
     return text;
 }
 
+/* A checkpoint that an earlier weft imported names QK norm among what it could not run. */
+static void qk_norm_of_an_earlier_weft(void)
+{
+    struct spec s, again = llama();
+    struct err e;
+    struct buf b = {0};
+    const char *text = changed("\"LayerNorm\"", "\"RMSNorm\", \"features\": [\"qk-layernorm\"]");
+    T_OK(parse(text, &s, &e), &e);
+    T_CHECK(s.qk_norm && !s.features);
+    again.qk_norm = true;
+    spec_to_json(&again, &b);
+    T_CHECK(strstr(buf_str(&b), "\"qk-layernorm\": true"));
+    T_OK(parse(buf_str(&b), &s, &e), &e);
+    T_CHECK(s.qk_norm && !s.features);
+    buf_finish(&b);
+}
+
 static void json_refuses(void)
 {
     static const struct {
@@ -294,7 +311,7 @@ static void flops_from_the_matrices(void)
     T_NEAR(spec_step_flops(&l, 4, 1024) / (3 * B * T * token), 1, 1e-12);
 }
 
-T_MAIN(T_CASE(json_there_and_back), T_CASE(json_refuses),
+T_MAIN(T_CASE(json_there_and_back), T_CASE(json_refuses), T_CASE(qk_norm_of_an_earlier_weft),
        T_CASE(json_with_a_list_of_what_must_be_known), T_CASE(json_of_before_a_field_was_there),
        T_CASE(check_names_what_cannot_be), T_CASE(pads_as_megatron), T_CASE(differences_are_named),
        T_CASE(settles_what_is_not_used), T_CASE(flops_from_the_matrices))

@@ -6,6 +6,7 @@
 #include "base/core/fault.h"
 #include "train/ops/cpu/vec_drop.h"
 #include "train/ops/cpu/vec_edge.h"
+#include "train/ops/head_norm.h"
 
 enum {
     CHUNK = 512,  /* columns whose dropout factors are made at a time */
@@ -329,4 +330,118 @@ void FAST(norm_bwd)(struct ops *o, const void *args, void *scratch)
     pool_run(o->dev->pool, (int)job.blocks, block_task, &job);
     pool_run(o->dev->pool, grain_tasks(pieces(width, COLUMNS), job.blocks * SUMS * COLUMNS),
              sums_task, &job);
+}
+
+/* ---- heads of queries and keys ------------------------------------------------------------------
+ */
+
+/* One head; pre may be NULL. Returns 1 / root. */
+static float head_line(float *x, float *pre, const float *w, int64_t dim, float eps)
+{
+    vd low = vd_zero(), high = vd_zero();
+    for (int64_t j = 0; j < dim; j += VL) {
+        int64_t n = dim - j < VL ? dim - j : VL;
+        vf v = v_get(x + j, n);
+        low = low + v_low(v) * v_low(v);
+        high = high + v_high(v) * v_high(v);
+        if (pre)
+            v_put(pre + j, n, v);
+    }
+    float rstd = (float)(1 / sqrt(vd_sum(low + high) / (double)dim + (double)eps));
+    vf s = v_set1(rstd);
+    for (int64_t j = 0; j < dim; j += VL) {
+        int64_t n = dim - j < VL ? dim - j : VL;
+        v_put(x + j, n, v_get(x + j, n) * s * v_get(w + j, n));
+    }
+    return rstd;
+}
+
+static void head_norm_task(void *arg, int task, int thread)
+{
+    const struct head_norm_args *a = arg;
+    int64_t heads = a->x.size[1], dim = a->x.size[2];
+    struct range r = grain_range(a->x.size[0], heads * dim, task);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++)
+        for (int64_t h = 0; h < heads; h++) {
+            float *pre = tensor_none(a->pre) ? NULL : row(a->pre, i) + h * dim;
+            float rstd = head_line(row(a->x, i) + h * dim, pre, row(a->w, 0), dim, a->eps);
+            if (pre)
+                row(a->rstd, i)[h] = rstd;
+        }
+}
+
+void FAST(head_norm)(struct ops *o, const void *args, void *scratch)
+{
+    struct head_norm_args a = *(const struct head_norm_args *)args;
+    (void)scratch;
+    pool_run(o->dev->pool, grain_tasks(a.x.size[0], a.x.size[1] * a.x.size[2]), head_norm_task, &a);
+}
+
+/* ---- backward: each task has a sum of dw of its own, which are added up in their order ---------
+ */
+
+struct head_job {
+    const struct head_norm_bwd_args *a;
+    float *sums; /* [tasks, D] */
+};
+
+static int tasks_of(const struct head_norm_bwd_args *a)
+{
+    return grain_tasks(a->dx.size[0], a->dx.size[1] * a->dx.size[2]);
+}
+
+size_t FAST(head_norm_bwd_scratch)(const struct dev_desc *d, const void *args)
+{
+    const struct head_norm_bwd_args *a = args;
+    (void)d;
+    return (size_t)tasks_of(a) * (size_t)a->dx.size[2] * sizeof(float);
+}
+
+static void head_line_bwd(float *dx, const float *pre, const float *w, float *dw,
+                          const struct head_norm_bwd_args *a, float rstd)
+{
+    int64_t dim = a->dx.size[2];
+    vf s = v_set1(rstd), sum = v_zero();
+    for (int64_t j = 0; j < dim; j += VL) {
+        int64_t n = dim - j < VL ? dim - j : VL;
+        vf t = v_get(dx + j, n) * (v_get(pre + j, n) * s);
+        v_put(dw + j, n, v_get(dw + j, n) + t);
+        sum = v_fma(t, v_get(w + j, n), sum);
+    }
+    vf mean = v_set1(FAULT("head_norm_bwd") ? 0 : v_sum(sum) / (float)dim);
+    for (int64_t j = 0; j < dim; j += VL) {
+        int64_t n = dim - j < VL ? dim - j : VL;
+        vf g = v_get(dx + j, n) * v_get(w + j, n);
+        v_put(dx + j, n, (g - v_get(pre + j, n) * s * mean) * s);
+    }
+}
+
+static void head_norm_bwd_task(void *arg, int task, int thread)
+{
+    const struct head_job *job = arg;
+    const struct head_norm_bwd_args *a = job->a;
+    int64_t heads = a->dx.size[1], dim = a->dx.size[2];
+    struct range r = grain_range(a->dx.size[0], heads * dim, task);
+    float *dw = job->sums + task * dim;
+    (void)thread;
+    memset(dw, 0, (size_t)dim * sizeof(float));
+    for (int64_t i = r.begin; i < r.end; i++)
+        for (int64_t h = 0; h < heads; h++)
+            head_line_bwd(row(a->dx, i) + h * dim, row(a->pre, i) + h * dim, row(a->w, 0), dw, a,
+                          row(a->rstd, i)[h]);
+}
+
+void FAST(head_norm_bwd)(struct ops *o, const void *args, void *scratch)
+{
+    const struct head_norm_bwd_args *a = args;
+    struct head_job job = {a, scratch};
+    int tasks = tasks_of(a);
+    pool_run(o->dev->pool, tasks, head_norm_bwd_task, &job);
+    for (int64_t j = 0; j < a->dx.size[2]; j++) {
+        double sum = 0;
+        for (int t = 0; t < tasks; t++)
+            sum += (double)job.sums[t * a->dx.size[2] + j];
+        row(a->dw, 0)[j] += (float)sum;
+    }
 }

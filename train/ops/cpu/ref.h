@@ -67,5 +67,7 @@ void REF(unpermute)(struct ops *o, const void *args, void *scratch);
 void REF(unpermute_bwd)(struct ops *o, const void *args, void *scratch);
 void REF(grouped)(struct ops *o, const void *args, void *scratch);
 void REF(grouped_bwd)(struct ops *o, const void *args, void *scratch);
+void REF(head_norm)(struct ops *o, const void *args, void *scratch);
+void REF(head_norm_bwd)(struct ops *o, const void *args, void *scratch);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/core/fault.h"
 #include "train/ops/dropout.h"
+#include "train/ops/head_norm.h"
 
 /* r = x + dropout(a + bias); without a, r is x. Returns the row to be normed. */
 static const real *residual(const struct norm_args *a, int64_t i)
@@ -105,4 +106,61 @@ void REF(norm_bwd)(struct ops *o, const void *args, void *scratch)
         if (!tensor_none(a->dbias))
             row(a->dbias, 0)[j] += (real)dbias;
     }
+}
+
+/* ---- heads of queries and keys ------------------------------------------------------------------
+ */
+
+void REF(head_norm)(struct ops *o, const void *args, void *scratch)
+{
+    const struct head_norm_args *a = args;
+    int64_t n = a->x.size[0], heads = a->x.size[1], dim = a->x.size[2];
+    const real *w = row(a->w, 0);
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t h = 0; h < heads; h++) {
+            real *x = head(a->x, i, h);
+            double square = 0;
+            for (int64_t j = 0; j < dim; j++)
+                square += (double)x[j] * (double)x[j] / (double)dim;
+            double rstd = 1 / sqrt(square + (double)a->eps);
+            for (int64_t j = 0; j < dim && !tensor_none(a->pre); j++)
+                head(a->pre, i, h)[j] = x[j];
+            if (!tensor_none(a->rstd))
+                row(a->rstd, i)[h] = (real)rstd;
+            for (int64_t j = 0; j < dim; j++)
+                x[j] = (real)((double)x[j] * rstd * (double)w[j]);
+        }
+}
+
+/* With g = dy * w and xhat = pre * rstd: dx = rstd * (g - xhat * mean(g * xhat)). */
+void REF(head_norm_bwd)(struct ops *o, const void *args, void *scratch)
+{
+    const struct head_norm_bwd_args *a = args;
+    int64_t n = a->dx.size[0], heads = a->dx.size[1], dim = a->dx.size[2];
+    const real *w = row(a->w, 0);
+    (void)o;
+    (void)scratch;
+    for (int64_t j = 0; j < dim; j++) {
+        double dw = 0;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t h = 0; h < heads; h++)
+                dw += (double)head(a->dx, i, h)[j] * (double)head(a->pre, i, h)[j] *
+                      (double)row(a->rstd, i)[h];
+        row(a->dw, 0)[j] += (real)dw;
+    }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t h = 0; h < heads; h++) {
+            real *dx = head(a->dx, i, h);
+            const real *pre = head(a->pre, i, h);
+            double rstd = (double)row(a->rstd, i)[h], mean = 0;
+            for (int64_t j = 0; j < dim; j++)
+                mean += (double)dx[j] * (double)w[j] * (double)pre[j] * rstd / (double)dim;
+            if (FAULT("head_norm_bwd"))
+                mean = 0;
+            for (int64_t j = 0; j < dim; j++)
+                dx[j] =
+                    (real)(rstd * ((double)dx[j] * (double)w[j] - (double)pre[j] * rstd * mean));
+        }
 }

@@ -33,6 +33,8 @@ void REF(fill_table)(struct ops *o)
         [OP_UNPERMUTE_BWD] = {REF(unpermute_bwd), NULL, "ref"},
         [OP_GROUPED] = {REF(grouped), NULL, "ref"},
         [OP_GROUPED_BWD] = {REF(grouped_bwd), NULL, "ref"},
+        [OP_HEAD_NORM] = {REF(head_norm), NULL, "ref"},
+        [OP_HEAD_NORM_BWD] = {REF(head_norm_bwd), NULL, "ref"},
     };
     for (int i = 0; i < OP_COUNT; i++)
         o->entry[i] = entries[i];
