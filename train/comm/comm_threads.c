@@ -11,6 +11,7 @@
 
 struct thread_rank {
     struct comm_queue queue; /* first: what a struct comm's state begins with */
+    struct comm_bell work;
     struct comm_threads *all;
     pthread_t thread;
     /* of the call that is being carried out, for each rank of its group */
@@ -34,7 +35,8 @@ struct comm_threads *comm_threads_create(struct mesh m, const struct comm_option
     t->rank = mem_new((size_t)t->ranks, sizeof(*t->rank));
     for (int i = 0; i < t->ranks; i++) {
         struct thread_rank *r = &t->rank[i];
-        comm_queue_init(&r->queue, &t->hub, m, i);
+        comm_bell_init(&r->work, &t->hub);
+        comm_queue_init(&r->queue, &t->hub, &r->work, m, i);
         r->all = t;
         r->peer = mem_new((size_t)t->ranks, sizeof(*r->peer));
         r->from = mem_new((size_t)t->ranks, sizeof(*r->from));
@@ -48,6 +50,7 @@ void comm_threads_destroy(struct comm_threads *t)
         return;
     for (int i = 0; i < t->ranks; i++) {
         comm_queue_finish(&t->rank[i].queue);
+        comm_bell_finish(&t->rank[i].work, &t->hub);
         free(t->rank[i].peer);
         free(t->rank[i].from);
     }
@@ -56,105 +59,132 @@ void comm_threads_destroy(struct comm_threads *t)
     free(t);
 }
 
-/* ---- who has come: all of it with the lock held -----------------------------------------------
- */
+/* ---- who has come: all of it with the lock held ---------------------------------------------- */
 
-/* The open call of world rank `rank` that belongs to `f`; exchanges: the one that sends to `f`. */
-static struct comm_flight *counterpart(struct thread_rank *r, const struct comm_flight *f, int rank)
+static int group_size(const struct thread_rank *r, const struct comm_flight *f)
 {
-    struct comm_queue *q = &r->all->rank[rank].queue;
-    int me = mesh_group_index(q->mesh, r->queue.rank, f->call.group);
-    for (int i = 0; i < COMM_IN_FLIGHT; i++) {
-        struct comm_flight *g = &q->flight[i];
-        if (g->state != FLIGHT_OPEN || g->call.group != f->call.group)
-            continue;
-        if (f->order ? g->order == f->order
-                     : g->call.kind == COMM_EXCHANGE && g->call.to_rank == me &&
-                           g->order_to == f->order_by)
+    return mesh_group_size(r->queue.mesh, f->call.group);
+}
+
+static int own_index(const struct thread_rank *r, const struct comm_flight *f)
+{
+    return mesh_group_index(r->queue.mesh, r->queue.rank, f->call.group);
+}
+
+/* The rank `k` of the group of `f`. */
+static struct thread_rank *member(struct thread_rank *r, const struct comm_flight *f, int k)
+{
+    return &r->all->rank[mesh_group_rank(r->queue.mesh, r->queue.rank, f->call.group, k)];
+}
+
+/* The open call of a group's rank `k` that belongs to the collective `f`; NULL: not yet. */
+static struct comm_flight *same_call(struct thread_rank *r, const struct comm_flight *f, int k)
+{
+    struct comm_queue *q = &member(r, f, k)->queue;
+    for (uint64_t i = q->finished + 1; i <= q->opened; i++) {
+        struct comm_flight *g = comm_queue_flight(q, i);
+        if (g->state == FLIGHT_OPEN && g->call.group == f->call.group && g->order == f->order)
             return g;
     }
     return NULL;
 }
 
-/*
- * Finds all that this rank's part of `f` works on, in r->peer. False: somebody has not come, or
- * calls do not fit each other, which is a fault.
- */
-static bool gather_peers(struct thread_rank *r, struct comm_flight *f)
+/* The open exchange of a group's rank `k` that sends to `f`; `takes`: that takes from it and has
+ * not yet. */
+static struct comm_flight *other_end(struct thread_rank *r, const struct comm_flight *f, int k,
+                                     bool takes)
+{
+    struct comm_queue *q = &member(r, f, k)->queue;
+    int me = own_index(r, f);
+    for (uint64_t i = q->finished + 1; i <= q->opened; i++) {
+        struct comm_flight *g = comm_queue_flight(q, i);
+        if (g->state != FLIGHT_OPEN || g->call.group != f->call.group ||
+            g->call.kind != COMM_EXCHANGE)
+            continue;
+        if (takes ? !g->taken && g->call.from_rank == me && g->order_by == f->order_to
+                  : g->call.to_rank == me && g->order_to == f->order_by)
+            return g;
+    }
+    return NULL;
+}
+
+/* Index in its group of a rank that has not joined `f` yet; COMM_NOBODY: all have. */
+static int missing_index(struct thread_rank *r, const struct comm_flight *f)
 {
     const struct comm_call *call = &f->call;
-    struct mesh m = r->queue.mesh;
-    bool exchange = call->kind == COMM_EXCHANGE;
-    int n = mesh_group_size(m, call->group), me = mesh_group_index(m, r->queue.rank, call->group);
+    if (f->busy)
+        return COMM_NOBODY;
+    if (call->kind == COMM_EXCHANGE)
+        return call->from_rank != COMM_NOBODY && !f->taken ? call->from_rank : call->to_rank;
+    for (int k = 0; k < group_size(r, f); k++)
+        if (!same_call(r, f, k))
+            return k;
+    return COMM_NOBODY;
+}
+
+static int missing_rank(struct thread_rank *r, const struct comm_flight *f)
+{
+    int k = missing_index(r, f);
+    return k == COMM_NOBODY ? k : member(r, f, k)->queue.rank;
+}
+
+/* Whether the call `g` of the group's rank `from` is what the call `f` of its rank `to` needs; a
+ * fault if not. */
+static bool calls_fit(struct thread_rank *r, const struct comm_flight *f, int to,
+                      const struct comm_flight *g, int from)
+{
+    char why[256];
+    uint64_t order = f->call.kind == COMM_EXCHANGE ? f->order_by : f->order;
+    if (comm_hello_fits(&f->call, comm_hello_to(&g->call, to, order),
+                        comm_hello_from(&f->call, from, order), member(r, f, from)->queue.rank,
+                        member(r, f, to)->queue.rank, why, sizeof(why)))
+        return true;
+    comm_hub_fail(r->queue.hub, ERR_FAULT, why);
+    return false;
+}
+
+/* All calls of the collective `f`, in r->peer. False: a rank has not come, or calls do not fit
+ * each other, which is a fault. */
+static bool all_have_come(struct thread_rank *r, struct comm_flight *f)
+{
+    int n = group_size(r, f), me = own_index(r, f);
     for (int k = 0; k < n; k++) {
-        r->peer[k] = NULL;
-        if (exchange && k != call->from_rank)
-            continue;
-        r->peer[k] = counterpart(r, f, mesh_group_rank(m, r->queue.rank, call->group, k));
-        f->missing = r->peer[k] ? COMM_NOBODY : mesh_group_rank(m, r->queue.rank, call->group, k);
+        r->peer[k] = same_call(r, f, k);
         if (!r->peer[k])
             return false;
     }
-    for (int k = 0; k < n; k++) {
-        char why[256];
-        if (!r->peer[k] || k == me)
-            continue;
-        uint64_t order = exchange ? f->order_by : f->order;
-        int world = mesh_group_rank(m, r->queue.rank, call->group, k);
-        if (comm_hello_fits(call, comm_hello_to(&r->peer[k]->call, me, order),
-                            comm_hello_from(call, k, order), world, r->queue.rank, why,
-                            sizeof(why)))
-            continue;
-        comm_hub_fail(r->queue.hub, ERR_FAULT, why);
-        return false;
-    }
+    for (int k = 0; k < n; k++)
+        if (k != me && !calls_fit(r, f, me, r->peer[k], k))
+            return false;
+    /* all are of one kind: only rows may differ between two others */
+    for (int to = 0; to < n && f->call.kind == COMM_ALL_TO_ALL; to++)
+        for (int k = 0; k < n; k++)
+            if (to != me && k != to && !calls_fit(r, r->peer[to], to, r->peer[k], k))
+                return false;
     return true;
-}
-
-/* An open call whose part of this rank is still to do and for which all have come. */
-static struct comm_flight *next_ready(struct thread_rank *r)
-{
-    for (int i = 0; i < COMM_IN_FLIGHT; i++) {
-        struct comm_flight *f = &r->queue.flight[i];
-        if (f->state == FLIGHT_OPEN && !f->own_done && gather_peers(r, f))
-            return f;
-        if (r->queue.hub->fault)
-            return NULL;
-    }
-    return NULL;
 }
 
 /* Seconds until the oldest open call is too late; faults when it is. */
 static double check_late(struct thread_rank *r)
 {
-    double left = comm_timeout(&r->all->options), now = comm_clock(), all = left;
-    for (int i = 0; i < COMM_IN_FLIGHT; i++) {
-        struct comm_flight *f = &r->queue.flight[i];
-        /* where this rank's part of a collective is done all have come */
-        bool joined = f->own_done && f->call.kind != COMM_EXCHANGE;
-        if (f->state != FLIGHT_OPEN || f->busy || joined)
+    struct comm_queue *q = &r->queue;
+    double all = comm_timeout(&r->all->options), left = all, now = comm_clock();
+    for (uint64_t i = q->finished + 1; i <= q->opened; i++) {
+        struct comm_flight *f = comm_queue_flight(q, i);
+        if (f->state != FLIGHT_OPEN || f->busy)
             continue;
         left = f->since + all - now < left ? f->since + all - now : left;
         if (f->since + all > now)
             continue;
-        const struct comm_call *call = &f->call;
-        int missing = -1, n = mesh_group_size(r->queue.mesh, call->group);
-        for (int k = 0; k < n; k++) {
-            int rank = mesh_group_rank(r->queue.mesh, r->queue.rank, call->group, k);
-            bool due = call->kind != COMM_EXCHANGE ||
-                       (f->own_done ? k == call->to_rank : k == call->from_rank);
-            if (due && missing < 0 && (f->own_done || !counterpart(r, f, rank)))
-                missing = rank;
-        }
         char why[256];
-        comm_late(&r->queue, f, missing, &r->all->options, why, sizeof(why));
-        comm_hub_fail(r->queue.hub, ERR_FAULT, why);
+        comm_late(q, f, missing_rank(r, f), &r->all->options, why, sizeof(why));
+        comm_hub_fail(q->hub, ERR_FAULT, why);
     }
     return left;
 }
 
-/* ---- parts of calls, without the lock
- * ------------------------------------------------------------ */
+/* ---- calls of all, without the lock -----------------------------------------------------------
+ */
 
 static void copy(char *to, const char *from, size_t bytes)
 {
@@ -162,23 +192,34 @@ static void copy(char *to, const char *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
-/* This rank's slice of a sum, into its own tensor or into everybody's. */
-static void reduce_part(struct thread_rank *r, const struct comm_call *call, int n, int me)
+/* Of all ranks, into the first one's tensor and from there into the others'. */
+static void all_reduce(struct thread_rank *r, const struct comm_call *call, int n)
 {
-    bool all = call->kind == COMM_ALL_REDUCE;
-    struct comm_slice s = comm_slice_of(call, n, me);
-    for (int k = 0; k < n; k++) {
-        const struct comm_call *c = &r->peer[k]->call;
-        r->from[k] = comm_at(all ? c->to : c->from, s.begin);
-    }
-    char *to = comm_at(call->to, all ? s.begin : 0);
-    comm_reduce(to, r->from, n, s.end - s.begin, call->to.dtype, call->reduce);
-    for (int k = 0; all && k < n; k++)
-        copy(comm_at(r->peer[k]->call.to, s.begin), to,
-             (size_t)(s.end - s.begin) * dtype_size(call->to.dtype));
+    char *sum = r->peer[0]->call.to.data;
+    for (int k = 0; k < n; k++)
+        r->from[k] = r->peer[k]->call.to.data;
+    comm_reduce(sum, r->from, n, comm_elements(call->to), call->to.dtype, call->reduce);
+    for (int k = 1; k < n; k++)
+        copy(r->peer[k]->call.to.data, sum, tensor_bytes(call->to));
 }
 
-static void all_to_all_part(struct thread_rank *r, const struct comm_call *call, int n, int me)
+/* The share of the group's rank `me`. */
+static void reduce_scatter(struct thread_rank *r, const struct comm_call *call, int n, int me)
+{
+    struct comm_slice s = comm_slice_of(call, n, me);
+    for (int k = 0; k < n; k++)
+        r->from[k] = comm_at(r->peer[k]->call.from, s.begin);
+    comm_reduce(call->to.data, r->from, n, s.end - s.begin, call->to.dtype, call->reduce);
+}
+
+static void all_gather(struct thread_rank *r, const struct comm_call *call, int n)
+{
+    size_t bytes = tensor_bytes(call->from);
+    for (int k = 0; k < n; k++)
+        copy((char *)call->to.data + (size_t)k * bytes, r->peer[k]->call.from.data, bytes);
+}
+
+static void all_to_all(struct thread_rank *r, const struct comm_call *call, int n, int me)
 {
     for (int k = 0; k < n; k++) {
         const struct comm_call *c = &r->peer[k]->call;
@@ -189,77 +230,115 @@ static void all_to_all_part(struct thread_rank *r, const struct comm_call *call,
     }
 }
 
-static void do_part(struct thread_rank *r, const struct comm_call *call)
+/* What the group's rank `me` ends with; all-reduce: all of them, with the first. */
+static void do_part(struct thread_rank *r, int n, int me)
 {
-    int n = mesh_group_size(r->queue.mesh, call->group);
-    int me = mesh_group_index(r->queue.mesh, r->queue.rank, call->group);
-    size_t bytes = tensor_none(call->from) ? 0 : tensor_bytes(call->from);
+    const struct comm_call *call = &r->peer[me]->call;
     switch (call->kind) {
     case COMM_ALL_REDUCE:
+        if (me == 0)
+            all_reduce(r, call, n);
+        break;
     case COMM_REDUCE_SCATTER:
-        reduce_part(r, call, n, me);
+        reduce_scatter(r, call, n, me);
         break;
     case COMM_ALL_GATHER:
-        for (int k = 0; k < n; k++)
-            copy((char *)call->to.data + (size_t)k * bytes, r->peer[k]->call.from.data, bytes);
+        all_gather(r, call, n);
         break;
     case COMM_BROADCAST:
         copy(call->to.data, r->peer[call->from_rank]->call.to.data, tensor_bytes(call->to));
         break;
-    case COMM_EXCHANGE:
-        copy(call->to.data, r->peer[call->from_rank]->call.from.data, tensor_bytes(call->to));
-        break;
     case COMM_ALL_TO_ALL:
-        all_to_all_part(r, call, n, me);
+        all_to_all(r, call, n, me);
         break;
     default:
         break;
     }
 }
 
-/* ---- the comm thread
- * ------------------------------------------------------------------------------ */
+/* ---- the comm thread --------------------------------------------------------------------------
+ */
 
-/* The flight at which part k of the call is counted; NULL: none. */
-static struct comm_flight *touched(struct thread_rank *r, struct comm_flight *f, int k, int me)
+/* Calls of the group of `call` are done, of its rank `only` alone if that is not COMM_NOBODY. With
+ * the lock held, which is left meanwhile, for the threads that wake take it. */
+static void ring(struct thread_rank *r, const struct comm_call *call, int only)
 {
-    return f->call.kind == COMM_EXCHANGE && k == me ? f : r->peer[k];
+    struct comm_hub *h = r->queue.hub;
+    struct mesh m = r->queue.mesh;
+    int n = mesh_group_size(m, call->group);
+    bool ending = h->fault;
+    for (int k = 0; k < n; k++)
+        ending |= r->all->rank[mesh_group_rank(m, r->queue.rank, call->group, k)].queue.closing;
+    pthread_mutex_unlock(&h->lock);
+    for (int k = 0; k < n; k++) {
+        struct thread_rank *of = &r->all->rank[mesh_group_rank(m, r->queue.rank, call->group, k)];
+        if (only != COMM_NOBODY && only != k)
+            continue;
+        comm_bell_ring(&of->queue.done);
+        if (ending)
+            comm_bell_ring(&of->work);
+    }
+    pthread_mutex_lock(&h->lock);
 }
 
+/* A collective for which all have come, for all of them. */
 static void carry_out(struct thread_rank *r, struct comm_flight *f)
 {
     struct comm_hub *h = r->queue.hub;
     struct comm_call call = f->call;
-    int n = mesh_group_size(r->queue.mesh, call.group);
-    int me = mesh_group_index(r->queue.mesh, r->queue.rank, call.group);
+    int n = group_size(r, f);
     for (int k = 0; k < n; k++)
-        if (touched(r, f, k, me))
-            touched(r, f, k, me)->busy++;
+        r->peer[k]->busy++;
     pthread_mutex_unlock(&h->lock);
-    do_part(r, &call);
+    for (int k = 0; k < n; k++)
+        do_part(r, n, k);
     pthread_mutex_lock(&h->lock);
-    f->own_done = true;
     for (int k = 0; k < n; k++) {
-        struct comm_flight *g = touched(r, f, k, me);
-        if (!g)
-            continue;
-        g->busy--;
-        if (--g->left == 0)
-            comm_flight_done(&r->queue, g);
+        r->peer[k]->busy--;
+        comm_flight_done(&member(r, f, k)->queue, r->peer[k]);
     }
-    pthread_cond_broadcast(&h->changed);
+    ring(r, &call, COMM_NOBODY);
 }
 
-static void open_flight(struct thread_rank *r, struct comm_flight *f)
+/* The message of `give`, a call of the group's rank `from`, to `take` of its rank `to`. */
+static void carry_message(struct thread_rank *r, struct comm_flight *give, int from,
+                          struct comm_flight *take, int to)
 {
-    const struct comm_call *call = &f->call;
-    if (call->kind == COMM_EXCHANGE) {
-        f->own_done = call->from_rank == COMM_NOBODY;
-        f->left = (call->from_rank != COMM_NOBODY) + (call->to_rank != COMM_NOBODY);
-    } else {
-        f->left = mesh_group_size(r->queue.mesh, call->group);
-    }
-    pthread_cond_broadcast(&r->queue.hub->changed);
+    struct comm_hub *h = r->queue.hub;
+    struct comm_call call = take->call;
+    struct comm_queue *giver = &member(r, take, from)->queue, *taker = &member(r, give, to)->queue;
+    if (!calls_fit(r, take, to, give, from))
+        return;
+    take->taken = true;
+    give->busy++;
+    take->busy++;
+    pthread_mutex_unlock(&h->lock);
+    copy(take->call.to.data, give->call.from.data, tensor_bytes(take->call.to));
+    pthread_mutex_lock(&h->lock);
+    give->busy--;
+    take->busy--;
+    if (--give->left == 0)
+        comm_flight_done(giver, give);
+    if (--take->left == 0)
+        comm_flight_done(taker, take);
+    ring(r, &call, from);
+    ring(r, &call, to);
+}
+
+/* The messages of a call that has just been opened whose other ends are there. */
+static void exchange(struct thread_rank *r, struct comm_flight *f)
+{
+    uint64_t number = f->number;
+    int me = own_index(r, f), from = f->call.from_rank, to = f->call.to_rank;
+    f->left = (from != COMM_NOBODY) + (to != COMM_NOBODY);
+    struct comm_flight *give = from == COMM_NOBODY ? NULL : other_end(r, f, from, false);
+    if (give)
+        carry_message(r, give, from, f, me);
+    if (to == COMM_NOBODY || r->queue.hub->fault || f->number != number || f->state != FLIGHT_OPEN)
+        return;
+    struct comm_flight *take = other_end(r, f, to, true);
+    if (take)
+        carry_message(r, f, me, take, to);
 }
 
 static void *run(void *arg)
@@ -269,18 +348,29 @@ static void *run(void *arg)
     pthread_mutex_lock(&h->lock);
     while (!r->queue.closing || comm_queue_busy(&r->queue)) {
         struct comm_flight *f = comm_queue_open(&r->queue, &r->all->options);
-        if (f) {
-            open_flight(r, f);
-            continue;
-        }
-        f = h->fault ? NULL : next_ready(r);
-        if (f)
+        if (f && f->call.kind == COMM_EXCHANGE)
+            exchange(r, f);
+        else if (f && all_have_come(r, f))
             carry_out(r, f);
-        else
-            comm_hub_wait(h, h->fault ? 0 : check_late(r));
+        else if (!f)
+            comm_hub_wait(h, &r->work, h->fault ? 0 : check_late(r));
     }
     pthread_mutex_unlock(&h->lock);
     return NULL;
+}
+
+static void look_threads(const struct comm *c, struct comm_state *ret)
+{
+    struct thread_rank *r = c->state;
+    struct comm_queue *q = &r->queue;
+    pthread_mutex_lock(&q->hub->lock);
+    for (uint64_t i = q->finished + 1; i <= q->opened; i++) {
+        struct comm_flight *f = comm_queue_flight(q, i);
+        if (f->state == FLIGHT_OPEN)
+            f->missing = missing_rank(r, f);
+    }
+    pthread_mutex_unlock(&q->hub->lock);
+    comm_queue_look(c, ret);
 }
 
 static void close_threads(struct comm *c)
@@ -288,8 +378,8 @@ static void close_threads(struct comm *c)
     struct thread_rank *r = c->state;
     pthread_mutex_lock(&r->queue.hub->lock);
     r->queue.closing = true;
-    pthread_cond_broadcast(&r->queue.hub->changed);
     pthread_mutex_unlock(&r->queue.hub->lock);
+    comm_bell_ring(&r->work);
     pthread_join(r->thread, NULL);
 }
 
@@ -300,7 +390,7 @@ int comm_threads_open(struct comm *ret, struct comm_threads *t, int rank, struct
         .wait = comm_queue_wait,
         .abort = comm_queue_abort,
         .interrupt = comm_queue_interrupt,
-        .look = comm_queue_look,
+        .look = look_threads,
         .close = close_threads,
     };
     struct thread_rank *r = &t->rank[rank];

@@ -3,10 +3,10 @@
 #define TRAIN_COMM_THREADS_H
 
 /*
- * Ranks that are threads of one process. Each has a comm thread, which starts the rank's calls in
- * order and executes any of them that the other ranks have reached, so that calls of different
- * groups do not block each other. It reduces its slice directly from the others' memory, without
- * copies.
+ * Ranks that are threads of one process. Each has a comm thread, which opens the rank's calls in
+ * their order, so that calls of different groups do not block each other. The one that joins a call
+ * last carries it out for all of its ranks, directly from the memory of each into that of the
+ * others.
  */
 
 #include "train/comm/queue.h"

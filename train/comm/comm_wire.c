@@ -37,6 +37,7 @@ struct wire_call {
 struct comm_wire {
     struct comm_queue queue; /* first: what a struct comm's state begins with */
     struct comm_hub hub;
+    struct comm_bell work, ready; /* of the comm thread; of the one that joins */
     struct comm_options options;
     pthread_t thread;
     bool open, started, leaving;
@@ -287,6 +288,7 @@ static bool look(struct comm_wire *job, struct comm_flight *f)
     pthread_mutex_lock(&job->hub.lock);
     f->busy = 0;
     comm_flight_done(&job->queue, f);
+    comm_bell_ring(&job->queue.done); /* with the lock: the queue may be closed after it */
     pthread_mutex_unlock(&job->hub.lock);
     return true;
 }
@@ -365,6 +367,8 @@ static void drop_all(struct comm_wire *job)
         f->busy = 0;
         if (f->state != FLIGHT_DONE)
             comm_flight_done(&job->queue, f);
+        if (job->open)
+            comm_bell_ring(&job->queue.done);
         pthread_mutex_unlock(&job->hub.lock);
     }
 }
@@ -412,9 +416,9 @@ static void work(struct comm_wire *job)
     }
     bool waiting = job->open && job->queue.opened != job->queue.issued && !h->fault;
     if (open && !moved && !waiting)
-        comm_hub_wait(h, PAUSE);
+        comm_hub_wait(h, &job->work, PAUSE);
     else if (!open && !waiting && !job->leaving)
-        comm_hub_wait(h, job->open ? IDLE : 0);
+        comm_hub_wait(h, &job->work, job->open ? IDLE : 0);
 }
 
 static void *run(void *arg)
@@ -424,7 +428,7 @@ static void *run(void *arg)
     job->code = job->fn->begin(job->wire, &job->rank, &job->world, &job->error);
     pthread_mutex_lock(&h->lock);
     job->started = true;
-    pthread_cond_broadcast(&h->changed);
+    comm_bell_ring(&job->ready);
     while (!job->code && !job->leaving)
         work(job);
     bool together = !h->fault;
@@ -447,6 +451,8 @@ static void release(struct comm_wire *job)
         free(job->call[i].from);
         free(job->call[i].scratch);
     }
+    comm_bell_finish(&job->work, &job->hub);
+    comm_bell_finish(&job->ready, &job->hub);
     comm_hub_finish(&job->hub);
     free(job);
 }
@@ -472,6 +478,8 @@ int comm_wire_join(struct comm_wire **ret, const struct wire_table *fn, void *wi
 {
     struct comm_wire *job = mem_new(1, sizeof(*job));
     comm_hub_init(&job->hub);
+    comm_bell_init(&job->work, &job->hub);
+    comm_bell_init(&job->ready, &job->hub);
     job->fn = fn;
     job->wire = wire;
     job->options = o ? *o : (struct comm_options){0};
@@ -482,7 +490,7 @@ int comm_wire_join(struct comm_wire **ret, const struct wire_table *fn, void *wi
     }
     pthread_mutex_lock(&job->hub.lock);
     while (!job->started)
-        comm_hub_wait(&job->hub, 0);
+        comm_hub_wait(&job->hub, &job->ready, 0);
     pthread_mutex_unlock(&job->hub.lock);
     if (job->code) {
         int code = job->code;
@@ -501,8 +509,8 @@ void comm_wire_leave(struct comm_wire *job)
 {
     pthread_mutex_lock(&job->hub.lock);
     job->leaving = true;
-    pthread_cond_broadcast(&job->hub.changed);
     pthread_mutex_unlock(&job->hub.lock);
+    comm_bell_ring(&job->work);
     pthread_join(job->thread, NULL);
     release(job);
 }
@@ -512,10 +520,10 @@ static void close_wire(struct comm *c)
     struct comm_wire *job = c->state;
     pthread_mutex_lock(&job->hub.lock);
     while (comm_queue_busy(&job->queue))
-        comm_hub_wait(&job->hub, 0);
+        comm_hub_wait(&job->hub, &job->queue.done, 0);
     job->open = false;
-    comm_queue_finish(&job->queue);
     pthread_mutex_unlock(&job->hub.lock);
+    comm_queue_finish(&job->queue);
 }
 
 int comm_wire_open(struct comm *ret, struct comm_wire *job, struct mesh m, struct err *e)
@@ -531,12 +539,12 @@ int comm_wire_open(struct comm *ret, struct comm_wire *job, struct mesh m, struc
     int code = mesh_check(m, job->world, e);
     if (code)
         return code;
-    pthread_mutex_lock(&job->hub.lock);
     BUG_ON(job->open, "a second comm in one job");
-    comm_queue_init(&job->queue, &job->hub, m, job->rank);
+    comm_queue_init(&job->queue, &job->hub, &job->work, m, job->rank);
+    pthread_mutex_lock(&job->hub.lock);
     job->open = true;
-    pthread_cond_broadcast(&job->hub.changed);
     pthread_mutex_unlock(&job->hub.lock);
+    comm_bell_ring(&job->work);
     *ret = (struct comm){
         .fn = &table, .state = job, .mesh = m, .rank = job->rank, .world = job->world};
     return 0;

@@ -25,18 +25,12 @@ static struct timespec timespec_of(double seconds)
 
 void comm_hub_init(struct comm_hub *h)
 {
-    pthread_condattr_t a;
     *h = (struct comm_hub){0};
     pthread_mutex_init(&h->lock, NULL);
-    pthread_condattr_init(&a);
-    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-    pthread_cond_init(&h->changed, &a);
-    pthread_condattr_destroy(&a);
 }
 
 void comm_hub_finish(struct comm_hub *h)
 {
-    pthread_cond_destroy(&h->changed);
     pthread_mutex_destroy(&h->lock);
 }
 
@@ -46,33 +40,66 @@ void comm_hub_fail(struct comm_hub *h, int code, const char *sentence)
         h->fault = code;
         snprintf(h->text, sizeof(h->text), "%s", sentence);
     }
-    pthread_cond_broadcast(&h->changed);
+    for (struct comm_bell *b = h->bells; b; b = b->next)
+        comm_bell_ring(b);
 }
 
-void comm_hub_wait(struct comm_hub *h, double seconds)
+void comm_hub_wait(struct comm_hub *h, struct comm_bell *b, double seconds)
 {
     struct timespec until = timespec_of(comm_clock() + seconds);
     if (seconds > 0)
-        pthread_cond_timedwait(&h->changed, &h->lock, &until);
+        pthread_cond_timedwait(&b->rung, &h->lock, &until);
     else
-        pthread_cond_wait(&h->changed, &h->lock);
+        pthread_cond_wait(&b->rung, &h->lock);
 }
 
-void comm_queue_init(struct comm_queue *q, struct comm_hub *h, struct mesh m, int rank)
+void comm_bell_init(struct comm_bell *b, struct comm_hub *h)
+{
+    pthread_condattr_t a;
+    pthread_condattr_init(&a);
+    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->rung, &a);
+    pthread_condattr_destroy(&a);
+    pthread_mutex_lock(&h->lock);
+    b->next = h->bells;
+    h->bells = b;
+    pthread_mutex_unlock(&h->lock);
+}
+
+void comm_bell_finish(struct comm_bell *b, struct comm_hub *h)
+{
+    struct comm_bell **at = &h->bells;
+    pthread_mutex_lock(&h->lock);
+    while (*at != b)
+        at = &(*at)->next;
+    *at = b->next;
+    pthread_mutex_unlock(&h->lock);
+    pthread_cond_destroy(&b->rung);
+}
+
+void comm_bell_ring(struct comm_bell *b)
+{
+    pthread_cond_signal(&b->rung);
+}
+
+void comm_queue_init(struct comm_queue *q, struct comm_hub *h, struct comm_bell *work,
+                     struct mesh m, int rank)
 {
     size_t peers = (size_t)GROUP_COUNT * (size_t)mesh_world(m);
-    *q = (struct comm_queue){.hub = h, .mesh = m, .rank = rank};
+    *q = (struct comm_queue){.hub = h, .work = work, .mesh = m, .rank = rank};
     q->to = mem_new(peers, sizeof(*q->to));
     q->by = mem_new(peers, sizeof(*q->by));
+    comm_bell_init(&q->done, h);
 }
 
 void comm_queue_finish(struct comm_queue *q)
 {
+    comm_bell_finish(&q->done, q->hub);
     free(q->to);
     free(q->by);
 }
 
-static struct comm_flight *flight_at(struct comm_queue *q, uint64_t number)
+struct comm_flight *comm_queue_flight(struct comm_queue *q, uint64_t number)
 {
     return &q->flight[number % COMM_IN_FLIGHT];
 }
@@ -85,16 +112,16 @@ struct comm_ticket comm_queue_issue(struct comm *c, const struct comm_call *call
         return (struct comm_ticket){0};
     pthread_mutex_lock(&h->lock);
     uint64_t number = q->issued + 1;
-    struct comm_flight *f = flight_at(q, number);
+    struct comm_flight *f = comm_queue_flight(q, number);
     while (f->state != FLIGHT_DONE && !h->fault)
-        comm_hub_wait(h, 0);
+        comm_hub_wait(h, &q->done, 0);
     if (!h->fault) {
         *f = (struct comm_flight){
             .call = *call, .state = FLIGHT_ISSUED, .number = number, .missing = COMM_NOBODY};
         q->issued = number;
-        pthread_cond_broadcast(&h->changed);
     }
     pthread_mutex_unlock(&h->lock);
+    comm_bell_ring(q->work);
     return (struct comm_ticket){number};
 }
 
@@ -103,9 +130,9 @@ void comm_queue_wait(struct comm *c, struct comm_ticket t)
     struct comm_queue *q = c->state;
     struct comm_hub *h = q->hub;
     pthread_mutex_lock(&h->lock);
-    const struct comm_flight *f = flight_at(q, t.number);
+    const struct comm_flight *f = comm_queue_flight(q, t.number);
     while (t.number && f->number == t.number && f->state != FLIGHT_DONE && (!h->fault || f->busy))
-        comm_hub_wait(h, 0);
+        comm_hub_wait(h, &q->done, 0);
     if (h->fault && !c->fault) {
         c->fault = h->fault;
         c->fault_heard = h->heard;
@@ -180,7 +207,7 @@ struct comm_flight *comm_queue_open(struct comm_queue *q, const struct comm_opti
         delay(q, o);
     if (q->hub->fault)
         return NULL;
-    struct comm_flight *f = flight_at(q, ++q->opened);
+    struct comm_flight *f = comm_queue_flight(q, ++q->opened);
     const struct comm_call *call = &f->call;
     int row = (int)call->group * mesh_world(q->mesh);
     if (call->kind != COMM_EXCHANGE)
@@ -196,8 +223,10 @@ struct comm_flight *comm_queue_open(struct comm_queue *q, const struct comm_opti
 
 bool comm_queue_busy(const struct comm_queue *q)
 {
+    if (!q->hub->fault)
+        return q->finished != q->issued;
     for (int i = 0; i < COMM_IN_FLIGHT; i++)
-        if (q->hub->fault ? q->flight[i].busy : q->flight[i].state != FLIGHT_DONE)
+        if (q->flight[i].busy)
             return true;
     return false;
 }
@@ -206,7 +235,8 @@ void comm_flight_done(struct comm_queue *q, struct comm_flight *f)
 {
     f->state = FLIGHT_DONE;
     q->moved++;
-    pthread_cond_broadcast(&q->hub->changed);
+    while (q->finished < q->issued && comm_queue_flight(q, q->finished + 1)->state == FLIGHT_DONE)
+        q->finished++;
 }
 
 double comm_timeout(const struct comm_options *o)

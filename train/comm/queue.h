@@ -21,10 +21,16 @@ struct comm_options {
     size_t message;   /* tests: most bytes of an MPI message; 0: 1 MiB in reductions, else 256 */
 };
 
-/* Lock, signal and fault that several ranks (threads) or one (MPI) use. */
+/* What one thread waits for, so that nobody else is woken with it. */
+struct comm_bell {
+    pthread_cond_t rung; /* by the monotonic clock */
+    struct comm_bell *next;
+};
+
+/* Lock and fault that several ranks (threads) or one (MPI) use. */
 struct comm_hub {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* by the monotonic clock */
+    struct comm_bell *bells; /* all of them: a fault rings them */
     int fault;
     char text[256];
     bool heard; /* the fault: from another process */
@@ -39,18 +45,21 @@ struct comm_flight {
     uint64_t order;              /* among the collectives of its group */
     uint64_t order_to, order_by; /* COMM_EXCHANGE: among those to and from these ranks */
     double since;                /* seconds on the monotonic clock: when it was opened */
-    int left;                    /* threads: parts of it not yet done */
+    int left;                    /* threads, COMM_EXCHANGE: messages not yet copied */
+    bool taken;                  /* threads, COMM_EXCHANGE: the one to this rank is copied */
     int busy;                    /* threads at work in its tensors; a wait lasts that long */
-    bool own_done;               /* threads: this rank's part */
     int missing;                 /* the rank that it waits for; COMM_NOBODY: not known */
 };
 
 struct comm_queue {
     struct comm_hub *hub;
+    struct comm_bell *work; /* of the comm thread: a call is issued */
+    struct comm_bell done;  /* of the rank's thread: a call is done */
     struct mesh mesh;
     int rank;
     struct comm_flight flight[COMM_IN_FLIGHT]; /* at number % COMM_IN_FLIGHT */
     uint64_t issued, opened;                   /* last tickets */
+    uint64_t finished;                         /* all calls up to this ticket are done */
     uint64_t order[GROUP_COUNT];
     uint64_t *to, *by; /* [GROUP_COUNT * world] messages to and from each rank of each group */
     bool closing;
@@ -59,12 +68,20 @@ struct comm_queue {
 
 void comm_hub_init(struct comm_hub *h);
 void comm_hub_finish(struct comm_hub *h);
-/* Keeps the first fault and wakes all. With the lock held. */
+/* Keeps the first fault and rings all bells. With the lock held. */
 void comm_hub_fail(struct comm_hub *h, int code, const char *sentence);
-/* Waits for a change, at most `seconds` if that is positive. With the lock held. */
-void comm_hub_wait(struct comm_hub *h, double seconds);
+/* Waits until the bell is rung, at most `seconds` if that is positive. With the lock held. */
+void comm_hub_wait(struct comm_hub *h, struct comm_bell *b, double seconds);
 
-void comm_queue_init(struct comm_queue *q, struct comm_hub *h, struct mesh m, int rank);
+/* Without the lock, like comm_bell_finish. */
+void comm_bell_init(struct comm_bell *b, struct comm_hub *h);
+void comm_bell_finish(struct comm_bell *b, struct comm_hub *h);
+/* After a change under the lock; cheaper without it, for the thread that wakes takes it. */
+void comm_bell_ring(struct comm_bell *b);
+
+/* `work` must exist as long as the queue. Without the lock, like comm_queue_finish. */
+void comm_queue_init(struct comm_queue *q, struct comm_hub *h, struct comm_bell *work,
+                     struct mesh m, int rank);
 void comm_queue_finish(struct comm_queue *q);
 
 /* Entries of the table whose c->state begins with a struct comm_queue. */
@@ -81,7 +98,9 @@ void comm_queue_look(const struct comm *c, struct comm_state *ret);
 struct comm_flight *comm_queue_open(struct comm_queue *q, const struct comm_options *o);
 /* Whether anything of this rank's calls is still to come; after a fault: is being worked on. */
 bool comm_queue_busy(const struct comm_queue *q);
-/* With the lock held. */
+/* Of a ticket; those of (q->finished, q->opened] alone can be open. */
+struct comm_flight *comm_queue_flight(struct comm_queue *q, uint64_t number);
+/* With the lock held; the caller rings q->done. */
 void comm_flight_done(struct comm_queue *q, struct comm_flight *f);
 
 double comm_clock(void);

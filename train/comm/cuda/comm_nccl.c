@@ -50,6 +50,7 @@ struct nccl {
     uint64_t issued, order[GROUP_COUNT];
     /* guards the fault, the slots and the use of communicators, which the watcher may abort */
     struct comm_hub hub;
+    struct comm_bell work; /* of the watcher */
     struct channel *channel;
     int channels;
     bool aborted, closing;
@@ -418,7 +419,7 @@ static void *watch_faults(void *arg)
     pthread_mutex_lock(&n->hub.lock);
     while (!n->closing && !n->aborted) {
         look_for_faults(n);
-        comm_hub_wait(&n->hub, LOOK_SECONDS);
+        comm_hub_wait(&n->hub, &n->work, LOOK_SECONDS);
     }
     pthread_mutex_unlock(&n->hub.lock);
     return NULL;
@@ -471,6 +472,7 @@ static void release(struct nccl *n)
                 cudaEventDestroy(n->slot[i].done[k]);
     if (n->before)
         cudaEventDestroy(n->before);
+    comm_bell_finish(&n->work, &n->hub);
     comm_hub_finish(&n->hub);
     free(n->channel);
     free(n);
@@ -484,8 +486,8 @@ static void nccl_close(struct comm *c)
         cudaStreamSynchronize(n->channel[i].stream);
     pthread_mutex_lock(&n->hub.lock);
     n->closing = true;
-    pthread_cond_broadcast(&n->hub.changed);
     pthread_mutex_unlock(&n->hub.lock);
+    comm_bell_ring(&n->work);
     pthread_join(n->watcher, NULL);
     release(n);
     comm_close(&host);
@@ -548,6 +550,7 @@ int comm_nccl_open(struct comm *c, struct dev *d, const struct comm_nccl_options
     n->dev = d;
     n->timeout = o->timeout > 0 ? o->timeout : TIMEOUT_SECONDS;
     comm_hub_init(&n->hub);
+    comm_bell_init(&n->work, &n->hub);
     cudaGetDevice(&n->gpu);
     int code = nccl_open(&n->library, &n->api, o->library_path, e);
     if (!code)
