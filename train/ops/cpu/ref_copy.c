@@ -14,16 +14,15 @@ static char *row_bytes(struct tensor t, int64_t i)
     return (char *)t.data + (size_t)(i * t.stride) * dtype_size(t.dtype);
 }
 
-static void fill_row(struct tensor y, int64_t i, double value)
+static void fill_run(void *at, enum dtype d, int64_t n, double value)
 {
-    char *p = row_bytes(y, i);
-    for (int64_t j = 0; j < row_length(y); j++) {
-        if (y.dtype == DTYPE_F32)
-            ((float *)p)[j] = (float)value;
-        else if (y.dtype == DTYPE_F64)
-            ((double *)p)[j] = value;
+    for (int64_t i = 0; i < n; i++) {
+        if (d == DTYPE_F32)
+            ((float *)at)[i] = (float)value;
+        else if (d == DTYPE_F64)
+            ((double *)at)[i] = value;
         else
-            ((int32_t *)p)[j] = (int32_t)value;
+            ((int32_t *)at)[i] = (int32_t)value;
     }
 }
 
@@ -32,8 +31,12 @@ void REF(fill)(struct ops *o, const void *args, void *scratch)
     const struct fill_args *a = args;
     (void)o;
     (void)scratch;
+    if (tensor_contiguous(a->y)) {
+        fill_run(a->y.data, a->y.dtype, tensor_count(a->y), a->value);
+        return;
+    }
     for (int64_t i = 0; i < a->y.size[0]; i++)
-        fill_row(a->y, i, a->value);
+        fill_run(row_bytes(a->y, i), a->y.dtype, row_length(a->y), a->value);
 }
 
 void REF(copy)(struct ops *o, const void *args, void *scratch)

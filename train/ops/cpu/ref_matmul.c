@@ -37,12 +37,12 @@ static double act_derivative(enum act kind, double x)
 static double product(const struct matmul_args *a, int64_t i, int64_t j)
 {
     int64_t k = a->a.size[a->ta ? 0 : 1];
+    const real *x = a->ta ? row(a->a, 0) + i : row(a->a, i);
+    const real *y = a->tb ? row(a->b, j) : row(a->b, 0) + j;
+    int64_t x_step = a->ta ? a->a.stride : 1, y_step = a->tb ? 1 : a->b.stride;
     double sum = 0;
-    for (int64_t p = 0; p < k; p++) {
-        double x = a->ta ? (double)row(a->a, p)[i] : (double)row(a->a, i)[p];
-        double y = a->tb ? (double)row(a->b, j)[p] : (double)row(a->b, p)[j];
-        sum += x * y;
-    }
+    for (int64_t p = 0; p < k; p++)
+        sum += (double)x[p * x_step] * (double)y[p * y_step];
     return sum;
 }
 
