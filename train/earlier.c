@@ -42,18 +42,29 @@ static const char *const compared[] = {"data-path",
                                        "global-batch-size",
                                        "train-iters",
                                        "train-samples",
+                                       "train-tokens",
+                                       "rampup-batch-size",
                                        "seed",
                                        "bf16",
                                        "lr",
                                        "min-lr",
                                        "lr-decay-style",
+                                       "lr-rules",
+                                       "lr-wsd-decay-style",
+                                       "lr-wsd-decay-iters",
+                                       "lr-wsd-decay-samples",
                                        "lr-decay-iters",
                                        "lr-decay-samples",
+                                       "lr-decay-tokens",
                                        "lr-warmup-iters",
                                        "lr-warmup-samples",
+                                       "lr-warmup-tokens",
                                        "lr-warmup-fraction",
                                        "lr-warmup-init",
                                        "weight-decay",
+                                       "start-weight-decay",
+                                       "end-weight-decay",
+                                       "weight-decay-incr-style",
                                        "clip-grad",
                                        "adam-beta1",
                                        "adam-beta2",
@@ -207,7 +218,23 @@ static bool same_data(const struct toml_file *was, const struct toml_file *is, c
     return same && earlier_equal(sources[0], was, is);
 }
 
-int earlier_evaluated(const struct opts *o, const struct ckpt *c, const char *data_digest,
+/* Steps of the whole run. */
+static int earlier_length(const struct toml_file *t, const struct earlier_now *now, int64_t *ret,
+                          struct err *e)
+{
+    const struct toml_entry *ramp = earlier_find(t, "rampup-batch-size");
+    struct course_flags f = {.train_iters = earlier_number(t, "train-iters"),
+                             .train_samples = earlier_number(t, "train-samples"),
+                             .train_tokens = earlier_number(t, "train-tokens")};
+    struct course c;
+    if (ramp)
+        f.ramp = (struct opt_list){(const char **)ramp->values, ramp->nvalues};
+    int code = course_settle(&f, now->batch, now->micro_batch, now->seq_length, &c, e);
+    *ret = c.iterations;
+    return code;
+}
+
+int earlier_evaluated(const struct opts *o, const struct ckpt *c, const struct earlier_now *now,
                       struct earlier_run *ret, struct err *e)
 {
     struct toml_file *was = NULL, *is = NULL;
@@ -217,15 +244,14 @@ int earlier_evaluated(const struct opts *o, const struct ckpt *c, const char *da
         code = parse_own(o, &is, e);
     if (!code && was) {
         const struct toml_entry *full = earlier_find(was, "full-validation");
-        ret->train_iters = earlier_number(was, "train-iters");
-        ret->train_samples = earlier_number(was, "train-samples");
+        code = earlier_length(was, now, &ret->iterations, e);
         ret->eval_interval = earlier_number(was, "eval-interval");
         ret->full_validation = full && full->nvalues == 1 && !strcmp(full->values[0], "true");
-        ret->same = same_data(was, is, data_digest, ckpt_meta(c)->data_digest);
+        ret->same = same_data(was, is, now->data_digest, ckpt_meta(c)->data_digest);
         for (size_t i = 0; i < ADOPTED; i++)
             ret->same &= earlier_equal(adopted[i], was, is) ||
                          (ret->full_validation && !strcmp(adopted[i], "eval-iters"));
-        ret->same &= ret->eval_interval > 0 && (ret->train_iters > 0 || ret->train_samples > 0);
+        ret->same &= ret->eval_interval > 0 && ret->iterations > 0;
     }
     toml_close(was);
     toml_close(is);

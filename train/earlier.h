@@ -9,6 +9,7 @@
 
 #include "base/cli/opt.h"
 #include "train/ckpt/ckpt.h"
+#include "train/course/course.h"
 
 /* Data, split, batches and the like of that run, where the command line and its file name none. */
 int earlier_adopt(struct opts *o, const struct ckpt *c, struct err *e);
@@ -16,12 +17,17 @@ int earlier_adopt(struct opts *o, const struct ckpt *c, struct err *e);
 /* How that run evaluated itself. */
 struct earlier_run {
     bool same; /* the options `o` name the samples of its evaluations, by the numbers below */
-    int64_t train_iters, train_samples, eval_interval;
+    int64_t iterations, eval_interval;
     bool full_validation;
 };
 
-/* After earlier_adopt. `data_digest` is that of the data that are open now, "" if not known. */
-int earlier_evaluated(const struct opts *o, const struct ckpt *c, const char *data_digest,
+/* After earlier_adopt. `data_digest` is that of the data that are open now, "" if not known;
+ * `batch`, in sequences of a length, and the micro-batch are those adopted. */
+struct earlier_now {
+    const char *data_digest;
+    int64_t batch, micro_batch, seq_length;
+};
+int earlier_evaluated(const struct opts *o, const struct ckpt *c, const struct earlier_now *now,
                       struct earlier_run *ret, struct err *e);
 
 /* One warning that names the options which shape a run and are others now, with both values. */

@@ -340,7 +340,7 @@ int job_spec(struct job *j, bool from_checkpoint, struct err *e)
     return code;
 }
 
-static int batches(struct job *j, struct err *e)
+static int batches(struct job *j, enum model_use use, struct err *e)
 {
     const struct train_options *o = j->o;
     int dp = j->layout.mesh.dp;
@@ -355,66 +355,10 @@ static int batches(struct job *j, struct err *e)
                        "data-parallel processes",
                        (long long)j->global_batch, (long long)o->micro_batch, dp);
     j->micros = j->global_batch / (o->micro_batch * dp);
-    if (o->train_iters && o->train_samples)
-        return err_set(e, ERR_USAGE, "--train-iters and --train-samples exclude each other");
-    j->iterations = o->train_samples ? o->train_samples / j->global_batch : o->train_iters;
-    if (o->train_samples && !j->iterations)
-        return err_set(e, ERR_USAGE, "--train-samples %lld is less than one batch of %lld",
-                       (long long)o->train_samples, (long long)j->global_batch);
-    return 0;
-}
-
-static struct lr schedule(const struct job *j)
-{
-    const struct train_options *o = j->o;
-    bool samples = o->train_samples > 0;
-    struct lr lr = {.style = (enum lr_style)o->lr_style,
-                    .max = o->lr,
-                    .min = o->min_lr,
-                    .init = o->warmup_init};
-    if (samples)
-        lr.decay = o->decay_samples ? o->decay_samples : o->train_samples;
-    else
-        lr.decay = (o->decay_iters ? o->decay_iters : j->iterations) * j->global_batch;
-    lr.warmup = (double)(samples ? o->warmup_samples : o->warmup_iters * j->global_batch);
-    if (o->warmup_fraction > 0)
-        lr.warmup = o->warmup_fraction * (double)lr.decay;
-    return lr;
-}
-
-/* In the unit that the user gave. */
-static int warmup_too_long(const struct train_options *o, struct err *e)
-{
-    bool samples = o->train_samples > 0;
-    const char *unit = samples ? "samples" : "iters";
-    long long warmup = samples ? o->warmup_samples : o->warmup_iters;
-    long long decay = samples ? o->decay_samples : o->decay_iters;
-    long long run = samples ? o->train_samples : o->train_iters;
-    if (o->warmup_fraction > 0)
-        return err_set(e, ERR_USAGE,
-                       "--lr-warmup-fraction %g leaves the learning rate nothing to decay over",
-                       o->warmup_fraction);
-    return err_set(e, ERR_USAGE, "--lr-warmup-%s %lld must be below --%s-%s %lld", unit, warmup,
-                   decay ? "lr-decay" : "train", unit, decay ? decay : run);
-}
-
-/* What Megatron-LM asserts of the learning rate's options. */
-static int check_schedule(const struct train_options *o, const struct lr *lr, struct err *e)
-{
-    bool samples = o->train_samples > 0;
-    if (samples ? o->decay_iters || o->warmup_iters : o->decay_samples || o->warmup_samples)
-        return err_set(e, ERR_USAGE,
-                       "with --train-%s the learning rate is in %s: --lr-decay-%s, --lr-warmup-%s",
-                       samples ? "samples" : "iters", samples ? "samples" : "iterations",
-                       samples ? "samples" : "iters", samples ? "samples" : "iters");
-    if (o->warmup_fraction > 0 && (o->warmup_iters || o->warmup_samples))
-        return err_set(e, ERR_USAGE, "--lr-warmup-fraction and --lr-warmup-%s exclude each other",
-                       samples ? "samples" : "iters");
-    if (lr->min > lr->max)
-        return err_set(e, ERR_USAGE, "--min-lr %g is above --lr %g", lr->min, lr->max);
-    if (lr->warmup > 0 && lr->warmup >= (double)lr->decay)
-        return warmup_too_long(o, e);
-    return 0;
+    if (use != MODEL_TRAIN)
+        return 0;
+    return course_settle(&o->course, j->global_batch, o->micro_batch * dp, j->seq_length,
+                         &j->course, e);
 }
 
 /* Bytes that lie beside the rank: batches of the loaders, a decoder's logits. */
@@ -482,13 +426,13 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
 static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
 {
     const struct train_options *o = j->o;
-    int code = batches(j, e);
-    if (code)
-        return code;
     j->seq_length = o->seq_length && use != MODEL_DECODE ? o->seq_length : j->spec.max_positions;
     if (j->seq_length > j->spec.max_positions)
         return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
                        (long long)o->seq_length, (long long)j->spec.max_positions);
+    int code = batches(j, use, e);
+    if (code)
+        return code;
     *ret = (struct rank_config){.rank = j->comm.rank,
                                 .comm = j->comm.world > 1 ? &j->comm : NULL,
                                 .spec = j->spec,
@@ -516,9 +460,10 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .beta1 = o->beta1,
                                 .beta2 = o->beta2,
                                 .eps = o->adam_eps,
-                                .decay = o->weight_decay,
                                 .clip = o->clip_grad,
-                                .lr = schedule(j),
+                                .decay = j->course.decay,
+                                .lr = j->course.lr,
+                                .ramp = j->course.ramp,
                                 .progress = guard_progress,
                                 .progress_arg = j};
     if (use == MODEL_DECODE)
@@ -546,7 +491,7 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
     struct rank_config c;
     int code = rank_configure(j, use, &c, e);
     if (!code && use == MODEL_TRAIN)
-        code = check_schedule(o, &c.lr, e);
+        code = course_check(&o->course, &j->course, e);
     code = job_agree(j, code, e);
     if (code)
         return code;

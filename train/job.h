@@ -14,6 +14,7 @@
 #include "dataset/sample/packed_feed.h"
 #include "tok/tokenizer/tokenizer.h"
 #include "train/ckpt/ckpt.h"
+#include "train/course/course.h"
 #include "train/engine/rank.h"
 #include "train/hf/hf_folder.h"
 #include "train/options.h"
@@ -55,7 +56,8 @@ struct job {
     struct buf kept[2]; /* files that checkpoints have of a model of Hugging Face */
     struct spec spec;
     int64_t vocab; /* true size, of tokenizer or data */
-    int64_t micros, global_batch, seq_length, iterations;
+    int64_t micros, global_batch, seq_length;
+    struct course course; /* of training */
     struct layout layout;
     enum context_comm *context_of; /* of layout.context_of */
     int64_t *stage_layers;         /* of layout.layers; NULL: evenly shared out */

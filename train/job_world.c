@@ -199,6 +199,19 @@ void context_describe(const struct layout *l, int64_t layers, struct buf *out)
     buf_adds(out, ")");
 }
 
+/* The interleaved schedule takes micro-batches in groups, in the short steps of a ramp, too. */
+static int ramp_fits(const struct job *j, struct err *e)
+{
+    const struct ramp *r = &j->course.ramp;
+    int64_t group = j->o->micro_batch * j->layout.mesh.dp * j->layout.mesh.pp;
+    if (j->layout.chunks > 1 && r->increment && (r->start % group || r->increment % group))
+        return err_set(e, ERR_USAGE,
+                       "--rampup-batch-size: virtual pipeline stages take micro-batches in groups "
+                       "of %d: expected START and INCREMENT to be multiples of %lld",
+                       j->layout.mesh.pp, (long long)group);
+    return 0;
+}
+
 int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struct err *e)
 {
     const struct layout_model m = {.layers = j->spec.layers,
@@ -218,6 +231,8 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
         code = context_share(&j->o->context, j->spec.layers, &j->layout, &j->context_of, e);
     if (trains && !code)
         code = stages_recompute(&j->o->recompute, &j->layout, j->spec.layers, &ret->recompute, e);
+    if (trains && !code)
+        code = ramp_fits(j, e);
     int64_t length = j->seq_length / j->layout.mesh.cp;
     ret->layout = j->layout;
     if (!code && ret->recompute.distribute && j->o->micro_batch * length * j->spec.hidden % tp)

@@ -39,15 +39,14 @@ static int cut_back(const char *path, int64_t iteration, struct err *e)
 }
 
 int journal_open(struct journal *j, const struct train_options *o, const struct rank *r,
-                 int64_t iterations, int64_t global_batch, struct err *e)
+                 int64_t iterations, struct err *e)
 {
     *j = (struct journal){.o = o,
                           .iterations = iterations,
-                          .global_batch = global_batch,
                           .seq_length = r->config.seq_length,
                           .since = clock_seconds(),
                           .step_began = clock_seconds()};
-    j->flops = spec_step_flops(&r->config.spec, global_batch, j->seq_length) / r->comm.world;
+    j->flops = spec_step_flops(&r->config.spec, 1, j->seq_length) / r->comm.world;
     j->path = o->metrics ? mem_strdup(o->metrics)
               : o->save  ? path_join(o->save, "metrics.jsonl")
                          : NULL;
@@ -67,6 +66,11 @@ void journal_open_silent(struct journal *j, const struct train_options *o, const
     *j = (struct journal){.o = o, .seq_length = r->config.seq_length, .silent = true};
 }
 
+static double step_tflops(const struct journal *j, int64_t samples, double ms)
+{
+    return ms > 0 ? j->flops * (double)samples / (ms * 1e9) : 0;
+}
+
 static struct log_values values(const struct journal *j, const struct rank *r,
                                 const struct step_result *s, double ms)
 {
@@ -75,11 +79,11 @@ static struct log_values values(const struct journal *j, const struct rank *r,
                                .iterations = j->iterations,
                                .consumed_samples = r->at.consumed,
                                .consumed_tokens = r->at.consumed * j->seq_length,
-                               .global_batch = j->global_batch,
+                               .global_batch = s->samples,
                                .seq_length = j->seq_length,
                                .ms = ms,
                                .data_ms = s->waited * 1000,
-                               .tflops = ms > 0 ? j->flops / (ms * 1e9) : 0,
+                               .tflops = step_tflops(j, s->samples, ms),
                                .show_throughput = j->o->log_throughput,
                                .lr = s->lr,
                                .has_loss = true,
@@ -121,7 +125,7 @@ static int print_line(struct journal *j, const struct log_values *step, struct e
     struct log_values v = *step;
     double now = clock_seconds();
     v.ms = (now - j->since) * 1000 / (double)j->steps;
-    v.tflops = v.ms > 0 ? j->flops / (v.ms * 1e9) : 0;
+    v.tflops = step_tflops(j, v.global_batch, v.ms);
     v.loss = j->counted ? j->loss_sum / (double)j->counted : 0;
     v.has_loss = v.loss > 0;
     v.skipped = j->skipped;

@@ -19,8 +19,8 @@ struct journal {
     const struct train_options *o;
     FILE *metrics; /* NULL: none */
     char *path;
-    int64_t iterations, global_batch, seq_length;
-    double flops; /* of a step on one rank, by the published formula */
+    int64_t iterations, seq_length;
+    double flops; /* of a sequence on one rank, by the published formula */
     double since; /* time of the last log line, less what was not training */
     double step_began;
     double loss_sum; /* since the last line */
@@ -33,7 +33,7 @@ struct journal {
 };
 
 int journal_open(struct journal *j, const struct train_options *o, const struct rank *r,
-                 int64_t iterations, int64_t global_batch, struct err *e);
+                 int64_t iterations, struct err *e);
 /* The journal of a process that says nothing: journal_step finds what another's finds. */
 void journal_open_silent(struct journal *j, const struct train_options *o, const struct rank *r);
 

@@ -10,6 +10,7 @@
 #include "base/cli/opt.h"
 #include "dataset/sample/options.h"
 #include "tok/tokenizer/options.h"
+#include "train/course/options.h"
 #include "train/spec/options.h"
 #include "train/stages.h"
 
@@ -32,11 +33,8 @@ struct train_options {
     const char *fim_prefix, *fim_middle, *fim_suffix;
     bool eod_mask_loss, reset_position_ids, reset_attention_mask;
     /* length and learning rate */
-    int64_t train_iters, train_samples;
-    double lr, min_lr, warmup_init, warmup_fraction;
-    int lr_style; /* enum lr_style */
-    int64_t decay_iters, decay_samples, warmup_iters, warmup_samples;
-    double weight_decay, clip_grad, beta1, beta2, adam_eps;
+    struct course_flags course;
+    double clip_grad, beta1, beta2, adam_eps;
     int optimizer; /* 0: adam, 1: sgd */
     double sgd_momentum;
     int64_t seed;

@@ -25,8 +25,7 @@ struct share {
 static int open_as_run(struct job *j, const struct earlier_run *was, struct share *s, struct err *e)
 {
     uint64_t all[PARTS], n[PARTS] = {0};
-    int64_t iters = was->train_samples ? was->train_samples / j->global_batch : was->train_iters;
-    int code = gpt_samples((uint64_t)iters, (uint64_t)was->eval_interval,
+    int code = gpt_samples((uint64_t)was->iterations, (uint64_t)was->eval_interval,
                            (uint64_t)j->o->eval_iters, (uint64_t)j->global_batch, all, e);
     if (code)
         return code;
@@ -66,11 +65,13 @@ static int open_once(struct job *j, struct share *s, struct err *e)
 static int open_share(struct job *j, struct share *s, struct err *e)
 {
     struct earlier_run was;
+    const struct earlier_now now = {j->data_digest, j->global_batch, j->o->micro_batch,
+                                    j->seq_length};
     if (!j->o->eval_iters)
         return err_set(e, ERR_USAGE, "--eval-iters 0 evaluates nothing");
     if (!j->ckpt) /* a model of Hugging Face, which no run evaluated */
         return open_once(j, s, e);
-    int code = earlier_evaluated(j->opts, j->ckpt, j->data_digest, &was, e);
+    int code = earlier_evaluated(j->opts, j->ckpt, &now, &was, e);
     if (code)
         return code;
     s->repeats = was.same && s->part != PART_TRAIN;

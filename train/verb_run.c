@@ -285,7 +285,8 @@ static int one_step(struct run *r, struct err *e)
     code = journal_step(&r->journal, &j->rank, &s, e);
     if (!code && divides(o->check_replicas, at))
         code = guard_compare(j, e);
-    if (!code && job_ready(j, PART_VALID) && divides(o->eval_interval, at) && at < j->iterations)
+    if (!code && job_ready(j, PART_VALID) && divides(o->eval_interval, at) &&
+        at < j->course.iterations)
         code = evaluate(r, PART_VALID, "", e);
     if (!code)
         code = finish_save(r, false, e);
@@ -345,7 +346,7 @@ static int loop(struct run *r, struct err *e)
 {
     struct job *j = r->job;
     int code = 0, stop = 0;
-    while (!code && !stop && j->rank.at.iteration < j->iterations) {
+    while (!code && !stop && j->rank.at.iteration < j->course.iterations) {
         code = one_step(r, e);
         if (!code)
             stop = world_max(&j->rank.comm, whether_to_stop(r));
@@ -389,11 +390,11 @@ static int write_config(struct job *j, struct err *e)
 static int run_need(const struct job *j, struct err *e)
 {
     const struct train_options *o = j->o;
-    if (!o->train_iters && !o->train_samples) {
+    if (!o->course.train_iters && !o->course.train_samples && !o->course.train_tokens) {
         err_set(e, ERR_USAGE, "--train-iters is missing");
-        return err_hint(e, "--train-iters N, or --train-samples N");
+        return err_hint(e, "--train-iters N, --train-samples N or --train-tokens N");
     }
-    if (o->lr <= 0) {
+    if (o->course.lr <= 0) {
         bool given = opts_origin(j->opts, "lr") != FROM_DEFAULT;
         err_set(e, ERR_USAGE, given ? "--lr 0 learns nothing" : "--lr is missing");
         return err_hint(e, "6e-4 suits 0.1 billion parameters, 1e-3 a tiny model");
@@ -424,10 +425,12 @@ static int open_data(struct job *j, struct err *e)
 {
     const struct train_options *o = j->o;
     uint64_t n[PARTS];
-    int code = gpt_samples((uint64_t)j->iterations, (uint64_t)o->eval_interval,
+    int code = gpt_samples((uint64_t)j->course.iterations, (uint64_t)o->eval_interval,
                            (uint64_t)o->eval_iters, (uint64_t)j->global_batch, n, e);
-    if (!code && o->train_samples)
-        n[PART_TRAIN] = (uint64_t)o->train_samples;
+    if (!code) /* what a last batch would lack counts, too: Megatron-LM's order of the samples */
+        n[PART_TRAIN] =
+            (uint64_t)(o->course.train_samples > j->course.samples ? o->course.train_samples
+                                                                   : j->course.samples);
     if (o->full_validation)
         n[PART_VALID] = SAMPLES_ALL;
     if (!code)
@@ -513,13 +516,13 @@ static void introduce(const struct job *j)
                  j->rank.ops.entry[OP_ATTENTION].backend);
     log_info("%lld parameters, %s; memory: %s", (long long)j->rank.params.parameters, on,
              buf_str(&b));
-    if (j->rank.at.iteration < j->iterations)
+    if (j->rank.at.iteration < j->course.iterations)
         log_info("steps %lld to %lld of %lld sequences of %lld tokens",
-                 (long long)j->rank.at.iteration + 1, (long long)j->iterations,
+                 (long long)j->rank.at.iteration + 1, (long long)j->course.iterations,
                  (long long)j->global_batch, (long long)j->seq_length);
     else
         log_warn("nothing to train: the checkpoint is at step %lld of %lld",
-                 (long long)j->rank.at.iteration, (long long)j->iterations);
+                 (long long)j->rank.at.iteration, (long long)j->course.iterations);
     buf_finish(&b);
 }
 
@@ -527,7 +530,7 @@ static void introduce(const struct job *j)
 static void start_meter(struct run *r)
 {
     const struct job *j = r->job;
-    progress_init(&r->meter, "train", "steps", 1, (uint64_t)j->iterations,
+    progress_init(&r->meter, "train", "steps", 1, (uint64_t)j->course.iterations,
                   j->o->common.quiet || !isatty(STDERR_FILENO) || !job_is_last(j));
     r->meter.from = (uint64_t)j->rank.at.iteration;
     r->meter.rate_unit = "tokens";
@@ -563,7 +566,7 @@ int verb_run(struct opts *opts, struct err *e)
     if (!code)
         introduce(&j);
     if (!code && job_is_last(&j))
-        code = journal_open(&r.journal, j.o, &j.rank, j.iterations, j.global_batch, e);
+        code = journal_open(&r.journal, j.o, &j.rank, j.course.iterations, e);
     else if (!code)
         journal_open_silent(&r.journal, j.o, &j.rank);
     if (!code) {
@@ -579,7 +582,7 @@ int verb_run(struct opts *opts, struct err *e)
         start_meter(&r);
         code = loop(&r, e);
     }
-    if (!code && job_is_first(&j) && j.o->export_hf && j.rank.at.iteration >= j.iterations)
+    if (!code && job_is_first(&j) && j.o->export_hf && j.rank.at.iteration >= j.course.iterations)
         code = export_model(&j, j.rank.at.iteration, e);
     if (code && j.rank.comm.fn)
         tell_others(&j, e);

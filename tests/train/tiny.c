@@ -89,7 +89,7 @@ struct rank_config tiny_config(struct spec spec, enum dtype real)
                                 .beta1 = 0.9,
                                 .beta2 = 0.999,
                                 .eps = 1e-8,
-                                .decay = 0.01,
+                                .decay = {.start = 0.01, .end = 0.01},
                                 .clip = 1.0,
                                 .lr = {.style = LR_CONSTANT, .max = 1e-3}};
 }

@@ -19,14 +19,20 @@ static void take_chunk(struct rank *r, int i)
     weights_bind(&k->g, &r->params, k->stage, r->grads, NULL);
 }
 
+static void build_schedule(const struct rank *r, struct schedule *ret)
+{
+    const struct rank_config *c = &r->config;
+    struct schedule_shape shape = {
+        .pp = c->layout.mesh.pp, .chunks = c->layout.chunks, .micros = (int)c->micros};
+    schedule_build(ret, shape, mesh_coord(c->layout.mesh, c->rank).pp);
+}
+
 void pipeline_take(struct rank *r, struct slab *s)
 {
     struct pipeline *p = &r->pipe;
     const struct rank_config *c = &r->config;
-    struct schedule_shape shape = {
-        .pp = c->layout.mesh.pp, .chunks = c->layout.chunks, .micros = (int)c->micros};
     if (!p->place) {
-        schedule_build(&p->schedule, shape, mesh_coord(c->layout.mesh, c->rank).pp);
+        build_schedule(r, &p->schedule);
         size_t places = (size_t)p->schedule.places, buffers = (size_t)p->schedule.buffers;
         p->place = mem_new(places, sizeof(*p->place));
         p->chunk = mem_new((size_t)c->layout.chunks, sizeof(*p->chunk));
@@ -45,6 +51,19 @@ void pipeline_take(struct rank *r, struct slab *s)
         p->received[i].t = slab_2d(s, c->real, rows, width);
     for (int i = 0; i < PIPELINE_SENDS; i++)
         p->sent[i].t = slab_2d(s, c->real, rows, width);
+}
+
+/* The places and buffers stay those of the longest step. */
+void pipeline_reschedule(struct rank *r)
+{
+    struct schedule *s = &r->pipe.schedule, next;
+    build_schedule(r, &next);
+    BUG_ON(next.places > s->places || next.buffers > s->buffers,
+           "%lld micro-batches need more memory than was taken", (long long)r->config.micros);
+    next.places = s->places;
+    next.buffers = s->buffers;
+    schedule_finish(s);
+    *s = next;
 }
 
 void pipeline_finish(struct rank *r)

@@ -17,6 +17,9 @@ struct pipeline_source {
     double labels; /* counted so far, of this rank's micro-batches */
 };
 
+/* After a change of config.micros, to fewer than those that memory was taken for or back. */
+void pipeline_reschedule(struct rank *r);
+
 /* Forward and backward of all config.micros micro-batches; gradients and the sum of losses add up.
  * An error is the source's. */
 int pipeline_train(struct rank *r, struct pipeline_source *in, struct err *e);

@@ -22,7 +22,7 @@ int plan_rank(struct rank *r, struct err *e)
     if (r->config.use == MODEL_TRAIN) {
         struct pipeline_source in = {.next = next_fake, .arg = &fake};
         pipeline_train(r, &in, NULL);
-        step_issue_update(r, 0);
+        step_issue_update(r, 0, 0);
     } else {
         struct model_pass p = rank_pass(r, &fake, false);
         struct tensor logits = {0};

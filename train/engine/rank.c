@@ -176,29 +176,34 @@ static void count_layers(const struct rank_config *c, int pp, struct model *m)
     }
 }
 
+/* A micro-batch's weight in the balancing and z losses of a mixture of experts. */
+static double rank_route_scale(const struct rank_config *c)
+{
+    return c->per_token ? (double)(c->micro_batch * c->seq_length)
+                        : 1.0 / (double)(c->micros * c->layout.mesh.dp);
+}
+
 /* What of the model and the optimizer follows from the configuration. */
 static void rank_shape(struct rank *r)
 {
     const struct rank_config *c = &r->config;
     int tp = c->layout.mesh.tp;
     struct coord at = mesh_coord(c->layout.mesh, c->rank);
-    r->model =
-        (struct model){.stage = layout_stage(c->layout, c->spec.layers, at.pp, 0),
-                       .params = &r->params,
-                       .spec = &r->config.spec,
-                       .ops = &r->ops,
-                       .comm = &r->comm,
-                       .seed = c->seed,
-                       .context = {.cp = c->layout.mesh.cp, .rank = at.cp},
-                       .layout = &r->config.layout,
-                       .heads = c->spec.heads / tp,
-                       .kv_heads = c->spec.kv_heads < tp ? 1 : c->spec.kv_heads / tp,
-                       .ffn = c->spec.ffn / tp,
-                       .sequence = c->layout.sequence,
-                       .recompute = c->recompute,
-                       .route_scale = c->per_token ? (double)(c->micro_batch * c->seq_length)
-                                                   : 1.0 / (double)(c->micros * c->layout.mesh.dp),
-                       .host = &r->host};
+    r->model = (struct model){.stage = layout_stage(c->layout, c->spec.layers, at.pp, 0),
+                              .params = &r->params,
+                              .spec = &r->config.spec,
+                              .ops = &r->ops,
+                              .comm = &r->comm,
+                              .seed = c->seed,
+                              .context = {.cp = c->layout.mesh.cp, .rank = at.cp},
+                              .layout = &r->config.layout,
+                              .heads = c->spec.heads / tp,
+                              .kv_heads = c->spec.kv_heads < tp ? 1 : c->spec.kv_heads / tp,
+                              .ffn = c->spec.ffn / tp,
+                              .sequence = c->layout.sequence,
+                              .recompute = c->recompute,
+                              .route_scale = rank_route_scale(c),
+                              .host = &r->host};
     count_layers(c, at.pp, &r->model);
     bool sharing = c->layout.zero && c->use == MODEL_TRAIN;
     int64_t size = c->bucket_size ? c->bucket_size
@@ -215,7 +220,6 @@ static void rank_shape(struct rank *r)
                               .beta2 = c->beta2,
                               .eps = c->eps,
                               .momentum = c->momentum,
-                              .decay = c->decay,
                               .clip = c->clip};
 }
 
@@ -384,6 +388,19 @@ int64_t rank_samples(const struct rank *r)
 {
     int dp = FAULT("dp_consumed") ? 1 : r->config.layout.mesh.dp;
     return r->config.micros * r->config.micro_batch * dp;
+}
+
+void rank_follow_ramp(struct rank *r)
+{
+    struct rank_config *c = &r->config;
+    if (!c->ramp.increment)
+        return;
+    int64_t micros = ramp_at(&c->ramp, r->at.consumed) / (c->micro_batch * c->layout.mesh.dp);
+    if (micros == c->micros)
+        return;
+    c->micros = micros;
+    r->model.route_scale = rank_route_scale(c);
+    pipeline_reschedule(r);
 }
 
 void rank_share_batches(const struct rank *r, struct batch_layout *l)

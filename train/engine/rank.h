@@ -79,7 +79,8 @@ struct rank_config {
     const char *kernels;        /* most that init_ops may use; NULL: the best */
     const char *library_path;   /* folders of libraries opened at run time; NULL: none */
     int64_t micro_batch, seq_length;
-    int64_t micros;            /* micro-batches of a step on this rank */
+    int64_t micros;            /* micro-batches of a step on this rank; with a ramp, once bound,
+                                  those of the current step */
     bool documents;            /* stretches of a batch may be shorter than its rows */
     uint64_t beside, mapped;   /* bytes that the caller will take beside the rank, and files that it
                                   will map: for the check that all of it fits */
@@ -90,9 +91,11 @@ struct rank_config {
     int64_t bucket_size;       /* elements of a bucket of gradients; 0: zero_bucket_size */
     uint64_t seed;
     enum optim_kind optimizer;
-    double beta1, beta2, eps, decay, clip;
+    double beta1, beta2, eps, clip;
     double momentum; /* of SGD */
     struct lr lr;
+    struct decay decay;
+    struct ramp ramp; /* a growing batch: `micros` is that of its `full` one */
     /* Called by the rank's thread when it enters a phase of a step, each micro-batch anew; NULL:
      * nobody asks */
     void (*progress)(void *arg, enum rank_phase p, int64_t step);
@@ -212,6 +215,9 @@ double rank_loss_scale(const struct rank *r, double labels);
 
 /* Samples of a step, of all data-parallel ranks. */
 int64_t rank_samples(const struct rank *r);
+
+/* Before a step: makes it as long as the ramp says. */
+void rank_follow_ramp(struct rank *r);
 
 /* Makes `l` cut out the micro-batches of this data-parallel rank. */
 void rank_share_batches(const struct rank *r, struct batch_layout *l);

@@ -47,10 +47,11 @@ void step_issue_micro(struct rank *r, const struct batch *b, double scale)
  *
  * The norm is taken after the reduction, so that all ranks clip, or skip, alike.
  */
-void step_issue_update(struct rank *r, double lr)
+void step_issue_update(struct rank *r, double lr, double decay)
 {
+    const struct optim_at at = {lr, decay, r->at.steps + 1};
     reduce_gradients(r);
-    optim_step(&r->optim, &r->ops, &r->comm, lr, r->at.steps + 1);
+    optim_step(&r->optim, &r->ops, &r->comm, &at);
     units_spread(r);
 }
 
@@ -91,6 +92,7 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
     ret->balance = r->host_totals[2] * share / (double)r->config.spec.layers;
     ret->z = r->host_totals[3] * share / (double)r->config.spec.layers;
     ret->grad_norm = *r->host_norm;
+    ret->samples = samples;
     ret->skipped = skip != 0;
     r->at.iteration++;
     r->at.consumed += samples;
@@ -130,13 +132,15 @@ int step_train(struct rank *r, struct loader *loader, struct step_result *ret, s
 {
     struct waiting w = {.rank = r, .loader = loader, .train = true};
     struct pipeline_source in = {.next = next_batch, .arg = &w};
+    rank_follow_ramp(r);
     clear(r);
     int code = pipeline_train(r, &in, e);
     if (code)
         return code;
     enter_phase(r, RANK_UPDATE);
     rank_put_labels(r, in.labels);
-    step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled));
+    step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled),
+                      decay_at(&r->config.decay, r->at.scheduled));
     code = step_finish(r, ret, e);
     ret->waited = w.seconds;
     return code;

@@ -12,14 +12,15 @@ struct step_result {
     double balance, z; /* of a mixture of experts: means of the losses over layers and
                           micro-batches, without their coefficients */
     double lr;         /* of the next step, as the log line shows it */
+    int64_t samples;   /* of this step, of all data-parallel ranks */
     bool skipped;      /* the norm was not finite: weights are as they were */
     double waited;     /* seconds, for data */
 };
 
 /*
- * Reads config.micros micro-batches from `in`, takes the step, moves r->at on. All ranks call it
- * together. On failure (data, device, another rank) r->at and the weights are those before the
- * step.
+ * Reads the micro-batches of a step from `in` (config.micros, or by the ramp), takes the step,
+ * moves r->at on. All ranks call it together. On failure (data, device, another rank) r->at and the
+ * weights are those before the step.
  */
 int step_train(struct rank *r, struct loader *in, struct step_result *ret, struct err *e);
 
@@ -28,7 +29,7 @@ void step_issue_micro(struct rank *r, const struct batch *b, double scale);
 
 /* What step_train issues after the last micro-batch, without a value read: the planner runs this,
  * too. */
-void step_issue_update(struct rank *r, double lr);
+void step_issue_update(struct rank *r, double lr, double decay);
 
 /* Mean loss of `micros` micro-batches from `in` and as many of each other data-parallel rank,
  * without dropout. */

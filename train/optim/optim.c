@@ -126,7 +126,7 @@ static void add_norm(struct optim *o, struct ops *ops, struct comm *comm)
 }
 
 static void update(struct optim *o, struct ops *ops, const struct param *q, struct zero_piece p,
-                   double lr, int64_t step)
+                   const struct optim_at *at)
 {
     bool apart = o->weights.data != o->master.data;
     if (!q->trained || !zero_cut(&p, q->offset, q->offset + q->count))
@@ -136,15 +136,15 @@ static void update(struct optim *o, struct ops *ops, const struct param *q, stru
     struct optim_piece x = {.p = part(o, o->master, p),
                             .copy = apart ? part(o, o->weights, p) : (struct tensor){0},
                             .g = part(o, o->grads, p),
-                            .lr = lr,
-                            .decay = decay ? o->decay : 0,
-                            .step = step};
+                            .lr = at->lr,
+                            .decay = decay ? at->decay : 0,
+                            .step = at->step};
     for (int k = 0; k < o->rule->states; k++)
         x.state[k] = part(o, o->state[k], p);
     o->rule->update(o, ops, &x);
 }
 
-void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, int64_t step)
+void optim_step(struct optim *o, struct ops *ops, struct comm *comm, const struct optim_at *at)
 {
     add_norm(o, ops, comm);
     op_clip(ops, &(struct clip_args){.total = o->total,
@@ -155,5 +155,5 @@ void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, 
                                      .max_norm = o->clip});
     for (size_t i = 0; i < zero_pieces(o->zero); i++)
         for (int k = 0; k < o->params->n; k++)
-            update(o, ops, &o->params->at[k], zero_piece(o->zero, i), lr, step);
+            update(o, ops, &o->params->at[k], zero_piece(o->zero, i), at);
 }

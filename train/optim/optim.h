@@ -49,7 +49,7 @@ struct optim {
     struct tensor total, norm, factor; /* F64 [1] */
     struct tensor labels; /* F64 [1]: gradients are to be divided by it; none: they are means */
     struct tensor skip;   /* I32 [1]: 1 if the norm was not finite and nothing was done */
-    double beta1, beta2, eps, momentum, decay, clip;
+    double beta1, beta2, eps, momentum, clip;
 };
 
 /* Cuts moments from `optimizer`, with weights of the type `master` if `weights` are of another, and
@@ -57,8 +57,14 @@ struct optim {
 void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations,
                 enum dtype master);
 
-/* `step` counts from 1 and does not count skipped ones. Gradients are left as they are; of the
- * weights those that are kept are updated. */
-void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, int64_t step);
+/* What a step has of its own: learning rate, weight decay of matrices, its number from 1 without
+ * skipped ones. */
+struct optim_at {
+    double lr, decay;
+    int64_t step;
+};
+
+/* Gradients are left as they are; of the weights those that are kept are updated. */
+void optim_step(struct optim *o, struct ops *ops, struct comm *comm, const struct optim_at *at);
 
 #endif

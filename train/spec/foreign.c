@@ -68,10 +68,7 @@ static const char why_34[] = "of a way of saving that is not here";
 static const char why_35[] = "of an optimizer on the host, which is not here";
 static const char why_36[] = "runs are in fp32, or in bf16 on a GPU";
 static const char why_37[] = "attention scores are not scaled by the layer's number";
-static const char why_38[] =
-    "lengths are iterations or samples: --train-samples is the tokens by --seq-length";
 static const char why_39[] = "a shape of the learning rate that is not there yet";
-static const char why_40[] = "weight decay is constant (--weight-decay)";
 static const char why_41[] = "the batch has one size in a run";
 static const char why_42[] =
     "an old name: --pipeline-model-parallel-size, --global-batch-size, --lr-warmup-fraction, "
@@ -383,19 +380,9 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("exp-avg-dtype", VALUE, why_36),
     REJECTED("exp-avg-sq-dtype", VALUE, why_36),
     REJECTED("apply-query-key-layer-scaling", SWITCH, why_37),
-    REJECTED("train-tokens", VALUE, why_38),
-    REJECTED("lr-decay-tokens", VALUE, why_38),
-    REJECTED("lr-warmup-tokens", VALUE, why_38),
-    REJECTED("lr-wsd-decay-samples", VALUE, why_39),
-    REJECTED("lr-wsd-decay-iters", VALUE, why_39),
-    REJECTED("lr-wsd-decay-style", VALUE, why_39),
     REJECTED("decoupled-lr", VALUE, why_39),
     REJECTED("decoupled-min-lr", VALUE, why_39),
     REJECTED("use-checkpoint-opt_param-scheduler", SWITCH, why_20),
-    REJECTED("start-weight-decay", VALUE, why_40),
-    REJECTED("end-weight-decay", VALUE, why_40),
-    REJECTED("weight-decay-incr-style", VALUE, why_40),
-    REJECTED("rampup-batch-size", LIST, why_41),
     REJECTED("decrease-batch-size-if-needed", SWITCH, why_41),
     REJECTED("iterations-to-skip", LIST, why_41),
     REJECTED("batch-size", VALUE, why_42),

@@ -20,7 +20,7 @@ static void steps(struct rank *r, int n)
         tiny_batch(&in, (uint64_t)r->at.consumed);
         in.first = (uint64_t)r->at.consumed;
         tiny_loss(r, &in, true);
-        step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled));
+        step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled), 0.01);
         r->at.iteration++;
         r->at.steps++;
         r->at.consumed += TINY_ROWS;

@@ -142,7 +142,7 @@ static struct rank_config configure(struct cell_rank *c)
         .beta1 = 0.9,
         .beta2 = 0.99,
         .eps = 1e-5,
-        .decay = 0.01,
+        .decay = {.start = 0.01, .end = 0.01},
         .clip = 0.1,
         .lr = {.style = LR_CONSTANT, .max = cell->optimizer == OPTIM_ADAM ? 1e-2 : 1}};
 }

@@ -31,7 +31,7 @@ static void check(struct spec s)
     tiny_batch(&b, 1);
     plan_wrap(&seen, &rank.dev, &rank.ops, &rank.comm, true);
     T_OK(pipeline_train(&rank, &(struct pipeline_source){.next = one_batch, .arg = &b}, &e), &e);
-    step_issue_update(&rank, 0);
+    step_issue_update(&rank, 0, 0);
     plan_unwrap(&seen, &rank.dev, &rank.ops, &rank.comm);
     for (int i = 0; i < OP_COUNT; i++) {
         T_EQ(seen.op[i].calls, rank.plan.op[i].calls);

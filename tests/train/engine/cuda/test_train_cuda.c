@@ -81,7 +81,7 @@ static struct outcome step(struct rank *r, bool cut)
         step_issue_micro(r, &in, 0.05F);
         batch_finish(&in); /* the copies must not need it any more */
     }
-    step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled));
+    step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled), 0.01);
     rank_fetch(r, r->host_totals, r->totals);
     rank_fetch(r, &ret.norm, r->optim.norm);
     rank_fetch(r, &skip, r->optim.skip);

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Length of a run in tokens, a growing batch, schedules of learning rate and weight decay.
+. "$SRC/tests/cli/train_data.sh"
+
+tensors() { cat "$1"/*.safetensors; }
+base=${tiny%%--log-interval*}
+base="${base% --global-batch-size 4*}${base#*--global-batch-size 4} --split 100,0,0 --data-path d_text_document --log-interval 1"
+
+t "the batch grows, the run ends at its tokens, and resumes with the same batches"
+ramp="--rampup-batch-size 2 2 12 --global-batch-size 8 --train-tokens 1290 --eval-iters 0"
+expect 0 "$TRAIN" run $base $ramp --save a
+check [ "$(sed -n 's/.*global batch size: *\([0-9]*\) .*/\1/p' .out | tr '\n' ' ')" = "2 2 4 6 8 8 8 8 " ]
+out_has "iteration        8/       8 | consumed samples:           46 |"
+expect 0 "$TRAIN" run $base $ramp --save b --exit-interval 3
+out_has "iteration        3/       8 | consumed samples:            8 |"
+expect 0 "$TRAIN" run $base $ramp --save b
+tensors a/iter_0000008 >a.bin
+tensors b/iter_0000008 >b.bin
+same a.bin b.bin
+
+t "the same over the stages of a pipeline"
+expect 0 "$TRAIN" run $base $ramp --save p --nproc-per-node 2 --pipeline-model-parallel-size 2 --threads 1
+check python3 -c "
+import json
+a, p = ([json.loads(x) for x in open(f'{d}/metrics.jsonl')] for d in 'ap')
+assert len(a) == len(p) == 8
+for x, y in zip(a, p):
+    assert x['consumed_samples'] == y['consumed_samples']
+    assert abs(x['lm_loss'] - y['lm_loss']) < 1e-4, (x, y)"
+
+t "WSD stays and decays, and tokens are samples of the sequence length"
+expect 0 "$TRAIN" run $base --train-iters 6 --global-batch-size 4 --lr 1e-3 --lr-decay-style WSD --lr-wsd-decay-iters 4 \
+    --lr-wsd-decay-style linear --no-save --eval-iters 0
+check [ "$(sed -n 's/.*learning rate: *\([^ ]*\) .*/\1/p' .out | tr '\n' ' ')" = \
+    "1.000000E-03 1.000000E-03 7.500000E-04 5.000000E-04 2.500000E-04 0.000000E+00 " ]
+expect 0 "$TRAIN" run $base --train-samples 16 --global-batch-size 4 --lr 1e-3 --lr-decay-tokens 1024 --lr-warmup-tokens 256 --no-save --eval-iters 0
+check [ "$(sed -n 's/.*learning rate: *\([^ ]*\) .*/\1/p' .out | tr '\n' ' ')" = \
+    "5.000000E-04 1.000000E-03 8.333333E-04 6.666667E-04 " ]
+
+t "weight decay that grows changes the weights, and is checked"
+expect 0 "$TRAIN" run $base --train-iters 3 --global-batch-size 4 --save w1 --eval-iters 0 --weight-decay 0.5
+expect 0 "$TRAIN" run $base --train-iters 3 --global-batch-size 4 --save w2 --eval-iters 0 --start-weight-decay 0.5 --end-weight-decay 0.5 --weight-decay-incr-style linear
+expect 0 "$TRAIN" run $base --train-iters 3 --global-batch-size 4 --save w3 --eval-iters 0 --start-weight-decay 0.5 --end-weight-decay 3 --weight-decay-incr-style linear
+tensors w1/iter_0000003 >w1.bin
+tensors w2/iter_0000003 >w2.bin
+tensors w3/iter_0000003 >w3.bin
+same w1.bin w2.bin
+check sh -c '! cmp -s w2.bin w3.bin'
+expect 2 "$TRAIN" run $base --train-iters 3 --end-weight-decay 0.1
+err_has "expected --weight-decay-incr-style linear or cosine"
+expect 2 "$TRAIN" run $base --train-iters 3 --global-batch-size 4 --rampup-batch-size 2 2 8
+err_has "expected --train-samples or --train-tokens"
+expect 2 "$TRAIN" run $base --train-samples 30 --num-layers 4 --global-batch-size 8 --rampup-batch-size 2 2 8 --nproc-per-node 2 \
+    --pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2
+err_has "--rampup-batch-size: virtual pipeline stages take micro-batches in groups of 2"

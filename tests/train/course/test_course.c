@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/course/course.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/t.h"
+#include "tests/train/course/schedules.h"
+
+enum { BATCH = 4, LENGTH = 100 };
+
+static struct course settle(const struct course_flags *f)
+{
+    struct err e;
+    struct course c;
+    T_OK(course_settle(f, BATCH, 2, LENGTH, &c, &e), &e);
+    return c;
+}
+
+/* Every row of the table that Megatron-LM's own schedulers made. */
+static void rates_are_megatrons(void)
+{
+    for (size_t i = 0; i < sizeof(schedules) / sizeof(schedules[0]); i++) {
+        struct lr lr = {.style = schedules[i].style,
+                        .rules = schedules[i].rules,
+                        .wsd_style = schedules[i].wsd_style,
+                        .max = schedules[i].max,
+                        .min = schedules[i].min,
+                        .init = schedules[i].init,
+                        .warmup = schedules[i].warmup,
+                        .decay = schedules[i].decay,
+                        .wsd_decay = schedules[i].wsd};
+        struct decay wd = {schedules[i].decay_style, schedules[i].start, schedules[i].end,
+                           schedules[i].run};
+        T_NEAR(lr_at(&lr, schedules[i].at), schedules[i].lr, 1e-18);
+        T_NEAR(decay_at(&wd, schedules[i].at), schedules[i].weight_decay, 1e-15);
+    }
+}
+
+static void tokens_are_megatron_deepspeeds(void)
+{
+    for (size_t i = 0; i < sizeof(by_tokens) / sizeof(by_tokens[0]); i++) {
+        struct course_flags f = {.train_samples = 400,
+                                 .lr = 1.5e-4,
+                                 .min_lr = 1e-5,
+                                 .style = by_tokens[i].style,
+                                 .decay_tokens = by_tokens[i].decay_tokens,
+                                 .warmup_samples = by_tokens[i].warmup_samples,
+                                 .warmup_tokens = by_tokens[i].warmup_tokens};
+        struct course c;
+        struct err e;
+        T_OK(course_settle(&f, BATCH, 2, by_tokens[i].length, &c, &e), &e);
+        T_NEAR(lr_at(&c.lr, by_tokens[i].at), by_tokens[i].lr, 1e-18);
+    }
+}
+
+static void lengths_are_samples(void)
+{
+    struct course c = settle(&(struct course_flags){.train_iters = 10, .warmup_iters = 2});
+    T_EQ(c.iterations, 10);
+    T_EQ(c.samples, 40);
+    T_NEAR(c.lr.warmup, 8, 0);
+    T_NEAR(c.lr.decay, 40, 0);
+    c = settle(&(struct course_flags){.train_samples = 43, .warmup_fraction = 0.1});
+    T_EQ(c.iterations, 10);
+    T_NEAR(c.lr.decay, 43, 0);
+    T_NEAR(c.lr.warmup, 4.3, 1e-12);
+    c = settle(&(struct course_flags){.train_tokens = 4001}); /* 41 samples: 11 steps */
+    T_EQ(c.iterations, 11);
+    T_NEAR(c.lr.decay, 40.01, 1e-12);
+    c = settle(&(struct course_flags){.train_iters = 100, .train_tokens = 4000});
+    T_EQ(c.iterations, 10);
+    T_NEAR(c.lr.decay, 400, 0);
+    c = settle(&(struct course_flags){.train_iters = 3, .train_tokens = 4000});
+    T_EQ(c.iterations, 3);
+}
+
+/* Sizes by Megatron-LM core's rule: 2 to 8 by 2 over 30 samples, 10 for each size; the last one
+ * that begins at a whole share comes a step early. */
+static void the_batch_grows(void)
+{
+    const char *item[] = {"2", "2", "30"};
+    static const int64_t want[] = {2, 2, 2, 2, 2, 4, 4, 4, 6, 6, 8, 8};
+    struct course_flags f = {.train_samples = 70, .ramp = {item, 3}};
+    struct course c;
+    struct err e;
+    int64_t seen = 0, steps = 0;
+    T_OK(course_settle(&f, 8, 2, LENGTH, &c, &e), &e);
+    for (; steps < 12; steps++) {
+        T_EQ(ramp_at(&c.ramp, seen), want[steps]);
+        seen += want[steps];
+    }
+    T_EQ(c.iterations, 14); /* 34 samples in 10 steps, then 4 of 8 */
+    T_EQ(c.samples, 66);
+    f.train_samples = 0;
+    f.train_tokens = 1500; /* 15 samples */
+    T_OK(course_settle(&f, 8, 2, LENGTH, &c, &e), &e);
+    T_EQ(c.iterations, 7);
+    T_EQ(c.samples, 18);
+}
+
+static void refuses(const struct course_flags *f, const char *words)
+{
+    struct err e;
+    struct course c;
+    struct course_flags given = *f;
+    given.lr = 1;
+    given.start_decay = f->start_decay > 0 ? f->start_decay : -1;
+    given.end_decay = f->end_decay > 0 ? f->end_decay : -1;
+    int code = course_settle(&given, BATCH, 2, LENGTH, &c, &e);
+    if (!code)
+        code = course_check(&given, &c, &e);
+    T_EQ(code, ERR_USAGE);
+    T_CHECK(strstr(e.msg, words));
+}
+
+#define REFUSES(words, ...) refuses(&(struct course_flags){__VA_ARGS__}, words)
+
+static void what_does_not_go_together_is_refused(void)
+{
+    const char *odd[] = {"3", "1", "30"}, *two[] = {"2", "2"}, *far[] = {"2", "4", "30"},
+               *ramp[] = {"2", "2", "30"};
+    REFUSES("exclude each other", .train_iters = 1, .train_samples = 8);
+    REFUSES("in iterations", .train_iters = 9, .wsd_samples = 8);
+    REFUSES("in samples", .train_samples = 9, .decay_iters = 8);
+    REFUSES("--lr-decay-tokens and", .train_samples = 9, .decay_tokens = 8, .decay_samples = 4);
+    REFUSES("--lr-warmup-tokens and", .train_samples = 9, .warmup_tokens = 8, .warmup_samples = 4);
+    REFUSES("must be below --lr-decay-tokens 800", .train_samples = 90, .warmup_tokens = 800,
+            .decay_tokens = 800);
+    REFUSES("has no such shape", .train_iters = 9, .rules = LR_V1, .style = LR_WSD, .wsd_iters = 1);
+    REFUSES("expected --lr-wsd-decay-iters", .train_iters = 9, .style = LR_WSD);
+    REFUSES("longer than the whole", .train_iters = 9, .style = LR_WSD, .wsd_iters = 10);
+    REFUSES("incr-style linear or cosine", .train_iters = 9, .end_decay = 0.1);
+    REFUSES("expected --start-weight-decay", .train_iters = 9, .decay_style = DECAY_LINEAR);
+    REFUSES("is below", .train_iters = 9, .decay_style = DECAY_LINEAR, .start_decay = 1,
+            .end_decay = 0.5);
+    REFUSES("--lr-warmup-init 2 is above", .train_iters = 9, .warmup_init = 2, .warmup_iters = 1);
+    REFUSES("not --train-iters", .train_iters = 9, .ramp = {ramp, 3});
+    REFUSES("expected multiples of 2", .train_samples = 90, .ramp = {odd, 3});
+    REFUSES("three numbers", .train_samples = 90, .ramp = {two, 2});
+    REFUSES("cannot be reached", .train_samples = 90, .ramp = {far, 3});
+}
+
+T_MAIN(T_CASE(rates_are_megatrons), T_CASE(tokens_are_megatron_deepspeeds),
+       T_CASE(lengths_are_samples), T_CASE(the_batch_grows),
+       T_CASE(what_does_not_go_together_is_refused))
