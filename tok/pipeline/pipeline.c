@@ -405,6 +405,7 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
     if (p->random)
         set_key(p, w, text, n);
     w->met = false;
+    regex_work_begin(w->regex);
     const char *raw = text;
     size_t nraw = n, good = w->utf8 ? n : utf8_good(text, n);
     if (good < n) {

@@ -16,7 +16,9 @@ typedef struct pcre2_code pcre2_code;
 
 enum {
     PATTERN_MAX = 64 << 10,
-    MATCH_LIMIT = 2000000, /* steps of one match: some tens of milliseconds */
+    STEPS_EACH = 256,      /* steps for each byte of text so far, */
+    STEPS_FREE = 1 << 20,  /* and of any text */
+    MATCH_LIMIT = 2000000, /* of PCRE2, from one position on */
     HEAP_LIMIT = 64 << 10, /* KiB */
     STACK_MAX = 8 << 20
 };
@@ -86,10 +88,32 @@ static int compile(const char *where, enum regex_dialect dialect, struct regex *
 }
 
 struct regex_work {
+    uint64_t seen;      /* bytes of the text searched before this search */
+    uint64_t steps;     /* of the text so far */
+    size_t start, last; /* where the attempt began, and the position of its last callout */
+    size_t far;         /* the furthest so far */
     pcre2_match_data *data;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
 };
+
+/*
+ * PCRE2 calls it after each repetition (regex_spell), backtracking included: a step for the call,
+ * and one for each byte passed since the last one. A number above 0 is given before repetitions
+ * with a large minimum: they may pass 2^number characters and fail.
+ */
+static int count_steps(pcre2_callout_block *b, void *arg)
+{
+    struct regex_work *w = arg;
+    size_t at = b->current_position;
+    if (b->start_match != w->start)
+        w->start = w->last = b->start_match;
+    w->steps += 1 + (at > w->last ? at - w->last : w->last - at);
+    w->steps += b->callout_number ? (uint64_t)1 << b->callout_number : 0;
+    w->last = at;
+    w->far = at > w->far ? at : w->far;
+    return w->steps > STEPS_FREE + STEPS_EACH * (w->seen + w->far) ? PCRE2_ERROR_CALLOUT : 0;
+}
 
 struct regex_work *regex_work_create(void)
 {
@@ -98,10 +122,15 @@ struct regex_work *regex_work_create(void)
     w->context = pcre2_match_context_create(NULL);
     w->stack = pcre2_jit_stack_create(32 << 10, STACK_MAX, NULL);
     BUG_ON(!w->data || !w->context || !w->stack, "no memory for matching");
-    pcre2_set_match_limit(w->context, MATCH_LIMIT);
+    pcre2_set_callout(w->context, count_steps, w);
     pcre2_set_heap_limit(w->context, HEAP_LIMIT);
     pcre2_jit_stack_assign(w->context, NULL, w->stack);
     return w;
+}
+
+void regex_work_begin(struct regex_work *w)
+{
+    w->seen = w->steps = w->far = 0;
 }
 
 void regex_work_destroy(struct regex_work *w)
@@ -126,11 +155,17 @@ void regex_destroy(struct regex *r)
 static int regex_find(const struct regex *r, struct regex_work *w, const char *text, size_t n,
                       struct regex_at *at, bool *ret_found, struct err *e)
 {
+    uint64_t limit = MATCH_LIMIT + 16 * (uint64_t)n;
+    w->start = w->last = at->from;
+    pcre2_set_match_limit(w->context, limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX);
     int got = pcre2_match(r->code, (PCRE2_SPTR)text, n, at->from, PCRE2_NO_UTF_CHECK, w->data,
                           w->context);
     *ret_found = got >= 0;
-    if (got == PCRE2_ERROR_NOMATCH)
+    if (got == PCRE2_ERROR_NOMATCH) {
+        w->seen += n;
+        w->far = 0;
         return 0;
+    }
     if (got < 0)
         return err_set(
             e, ERR_DATA,
@@ -155,6 +190,11 @@ static int compile(const char *where, enum regex_dialect dialect, struct regex *
 struct regex_work *regex_work_create(void)
 {
     return NULL;
+}
+
+void regex_work_begin(struct regex_work *w)
+{
+    (void)w;
 }
 
 void regex_work_destroy(struct regex_work *w)

@@ -55,6 +55,10 @@ enum scan_family regex_family(const struct regex *r);
 struct regex_work *regex_work_create(void);
 void regex_work_destroy(struct regex_work *w);
 
+/* Begins another text: the steps of all its searches are limited in proportion to what of it has
+ * been searched. */
+void regex_work_begin(struct regex_work *w);
+
 /* State of a search, zeroed at the beginning. */
 struct regex_at {
     size_t from, start, end; /* the match is text[start .. end) */

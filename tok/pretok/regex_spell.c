@@ -14,7 +14,10 @@
  * is refused.
  */
 
-enum { DEPTH_MAX = 100 };
+enum {
+    DEPTH_MAX = 100,
+    LEAST_LOG = 4 /* 16 repetitions */
+};
 
 struct spell {
     struct pattern in;
@@ -25,6 +28,7 @@ struct spell {
     size_t depth;
     size_t atom;   /* start of the last item that can be repeated */
     bool repeated; /* it has a repetition already */
+    bool wrapped;  /* it is (?-i:[...]), a class in a group of its own */
     bool extended; /* (?x) is used somewhere */
 };
 
@@ -295,6 +299,39 @@ static void wrap_atom(struct spell *s)
     buf_finish(&tail);
 }
 
+/* The number of a callout before a repetition with this minimum: its logarithm. */
+static int log_of(const struct braces *b)
+{
+    uint32_t low = 0;
+    int log = 0;
+    for (size_t i = 0; i < b->nlow && low < (1 << 20); i++)
+        low = low * 10 + (uint32_t)(b->low[i] - '0');
+    for (; low > 1; low /= 2)
+        log++;
+    return log;
+}
+
+/*
+ * Callouts with which the steps of a match are counted (regex.c): one after the item that ends the
+ * output, and one before it if it must repeat so often that it may fail only after many characters.
+ * Characters that occur `once` or a fixed number of times need none.
+ */
+static void put_callouts(struct spell *s, const struct braces *b, bool once)
+{
+    struct buf tail = {0}, *out = s->in.out;
+    int log = b ? log_of(b) : 0;
+    bool group = out->data[s->atom] == '(' && !s->wrapped, few = b ? !b->comma : once;
+    if (few && log < LEAST_LOG && !group)
+        return;
+    if (log >= LEAST_LOG) {
+        buf_add(&tail, out->data + s->atom, out->len - s->atom);
+        out->len = s->atom;
+        buf_addf(out, "(?:(?C%d)%.*s)", log, (int)tail.len, tail.data);
+        buf_finish(&tail);
+    }
+    buf_adds(out, "(?C)");
+}
+
 /* Copies a repetition; false if there is none. */
 static bool spell_repetition(struct spell *s)
 {
@@ -306,6 +343,7 @@ static bool spell_repetition(struct spell *s)
         return false;
     if (s->repeated)
         wrap_atom(s);
+    in->out->len -= s->wrapped; /* a repeated group would take memory for each character */
     if (braces)
         put_braces(in->out, &b);
     else
@@ -314,6 +352,10 @@ static bool spell_repetition(struct spell *s)
     bool lazy = !braces || b.comma || rust, possessive = !braces || rust;
     if ((lazy && next_is(in, '?')) || (possessive && next_is(in, '+')))
         buf_addc(in->out, in->p[in->i++]);
+    if (s->wrapped)
+        buf_addc(in->out, ')');
+    put_callouts(s, braces ? &b : NULL, c == '?');
+    s->wrapped = false;
     s->repeated = true;
     return true;
 }
@@ -326,13 +368,17 @@ static int spell_one(struct spell *s)
         return 0;
     size_t k = utf8_char(in->p + in->i, in->p + in->n);
     k = k ? k : 1;
-    s->repeated = false;
+    s->repeated = s->wrapped = false;
     s->atom = in->out->len;
     in->i += k;
     if (c == '[')
         return pattern_class(in);
-    if (c == '\\')
-        return spell_escape(in);
+    if (c == '\\') {
+        int code = spell_escape(in);
+        s->wrapped = !code && in->out->len > s->atom && in->out->data[s->atom] == '(' &&
+                     !memcmp(in->out->data + s->atom, "(?-i:[", 6);
+        return code;
+    }
     if (c == '(')
         return spell_open(s);
     if (c == ')')

@@ -230,6 +230,43 @@ static void families(void)
     }
 }
 
+/* Steps are limited in proportion to the text, however many matches they are of; a long run that an
+ * ordinary pattern passes a few times is within the limit. */
+static void steps_are_limited(void)
+{
+    static const struct {
+        const char *pattern, *run;
+        bool fails;
+    } row[] = {{".{0,65535}z", "y", true},
+               {"[^z]{0,65535}z", "y", true},
+               {"y{30000,}z|x", "y", true},
+               {"(y+)+z|x", "y", true},
+               {"y{9,900}z", "y", true},
+               {"(y|yy)*z|x", "y", true},
+               {"\\s*[\r\n]|\\s+", " ", false},
+               {"(?i:'s)|\\p{L}+", "y", false},
+               {"x+", "y", false},
+               {"\\p{L}{1,4}", "y", false}};
+    for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+        struct buf text = {0}, out = {0};
+        struct err e;
+        for (size_t k = 0; k < 1000000; k++)
+            buf_adds(&text, row[i].run);
+        buf_adds(&text, "w");
+        int code = mark(row[i].pattern, AS_ONIGURUMA, buf_str(&text), &out, &e);
+        if (code && strstr(e.msg, "no known family"))
+            t_skip("built without PCRE2");
+        if (row[i].fails) {
+            T_ERR(code, &e, ERR_DATA, "takes too many steps on 1000001 bytes of text, from byte");
+            T_CHECK(strstr(e.msg, row[i].pattern));
+        } else {
+            T_OK(code, &e);
+        }
+        buf_finish(&text);
+        buf_finish(&out);
+    }
+}
+
 static void bad_patterns(void)
 {
     struct buf b = {0};
@@ -244,4 +281,4 @@ static void bad_patterns(void)
 
 T_MAIN(T_CASE(literals), T_CASE(patterns), T_CASE(words), T_CASE(words_of_rust),
        T_CASE(empty_matches), T_CASE(classes), T_CASE(other_constructs), T_CASE(what_is_not_read),
-       T_CASE(families), T_CASE(bad_patterns))
+       T_CASE(families), T_CASE(bad_patterns), T_CASE(steps_are_limited))
