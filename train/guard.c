@@ -100,7 +100,7 @@ int guard_compare(struct job *j, struct err *e)
     add_replicas(r, weights, ALIKE_DATA, &all);
     enum group same = r->zero.stage == 3 ? GROUP_REPLICA : GROUP_DP_CP;
     int code = replicas_compare(&r->comm, same, all.at, all.n, e);
-    if (!code && r->params.experts < r->params.elements) {
+    if (!code && r->params.experts < r->params.elements && r->zero.stage < 3) {
         add_replicas(r, weights, ALIKE_EXPERTS, &all);
         code = replicas_compare(&r->comm, GROUP_EDP, all.at, all.n, e);
     }

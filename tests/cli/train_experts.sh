@@ -31,7 +31,16 @@ expect 0 "$TRAIN" run $mixture --train-iters 8 --save whole --nproc-per-node 2 -
     --use-distributed-optimizer
 agree alone whole
 
+t "with ZeRO 2 and 3 each experts' copies share out their weights; any layout of experts resumes any other"
+expect 0 "$TRAIN" run $mixture --train-iters 8 --save shared --nproc-per-node 4 --tp 2 --sequence-parallel --ep 2 \
+    --expert-tensor-parallel-size 1 --zero-stage 3 --exit-interval 3 --check-weight-hash-across-dp-replicas-interval 1
+expect 0 "$TRAIN" run $mixture --train-iters 8 --save shared --nproc-per-node 2 --ep 2 --zero-stage 2 --exit-interval 6
+expect 0 "$TRAIN" run $mixture --train-iters 8 --save shared
+agree alone shared
+
 t "what cannot be is refused by name"
+expect 2 "$TRAIN" plan $mixture --world-size 4 --micro-batch-size 1 --ep 2 --zero-stage 1 --num-distributed-optimizer-instances 2
+err_has "expected one distributed optimizer instance, not 2"
 expect 2 "$TRAIN" run $mixture --train-iters 1 --no-save --nproc-per-node 2 --expert-model-parallel-size 4
 err_has "expected a divisor of the 2 ranks of a pipeline stage"
 expect 2 "$TRAIN" run $tiny --train-iters 1 --no-save --nproc-per-node 2 --expert-model-parallel-size 2

@@ -16,15 +16,27 @@ static int last_unit(const struct rank *r)
     return (int)r->config.spec.layers + 1;
 }
 
-static const struct zero_bucket *bucket_of(const struct rank *r, int unit)
+/* NULL: the unit has no such part, or the rank keeps all of it. */
+static const struct zero_bucket *bucket_of(const struct rank *r, int unit, enum unit_part part)
 {
-    return &r->zero.bucket[last_unit(r) - unit];
+    int i = r->units.bucket[unit][part];
+    return i < 0 ? NULL : &r->zero.bucket[i];
 }
 
-static int64_t unit_size(const struct rank *r, int unit)
+static enum unit_part unit_part_of(const struct rank *r, const struct param *p)
 {
-    struct zero_range all = bucket_of(r, unit)->range;
-    return all.end - all.begin;
+    return p->offset >= r->params.experts ? PART_EXPERTS : PART_SHARED;
+}
+
+static enum group sharing_group(enum unit_part part)
+{
+    return part == PART_EXPERTS ? GROUP_EDP : GROUP_SHARD;
+}
+
+static int64_t unit_size(const struct rank *r, int unit, enum unit_part part)
+{
+    const struct zero_bucket *b = bucket_of(r, unit, part);
+    return b ? b->range.end - b->range.begin : 0;
 }
 
 static int slot_number(const struct rank *r, const struct unit_slots *s, int unit)
@@ -40,28 +52,50 @@ static struct unit_slot *slot_of(const struct rank *r, struct unit_slots *s, int
     return &s->slot[slot_number(r, s, unit)];
 }
 
-static void slots_take(const struct rank *r, struct unit_slots *s, int layers, struct slab *slab,
-                       enum dtype d)
+/* Where a parameter lies in what is kept, of which no other rank has a part. */
+static int64_t place_of_kept(const struct rank *r, const struct param *p)
 {
-    int64_t all = 0;
-    s->layers = layers;
-    for (int i = 0; i < UNIT_SLOTS; i++)
-        s->slot[i] = (struct unit_slot){.unit = UNIT_NONE};
-    for (int unit = 0; unit <= last_unit(r); unit++) {
-        int64_t size = unit_size(r, unit);
-        struct unit_slot *slot = slot_of(r, s, unit);
-        slot->size = slot->size > size ? slot->size : size;
-    }
-    for (int i = 0; i < UNIT_SLOTS; all += s->slot[i++].size)
-        s->slot[i].at = all;
-    s->t = slab_1d(slab, d, all);
+    size_t i = 0;
+    struct zero_piece q = zero_piece(&r->zero, i);
+    while (p->offset >= q.end || p->offset < q.begin)
+        q = zero_piece(&r->zero, ++i);
+    return q.at + p->offset - q.begin;
+}
+
+static void slots_place(const struct rank *r, struct unit_slots *s)
+{
     if (!s->place)
         s->place = mem_new((size_t)r->params.n + 1, sizeof(*s->place));
     for (int i = 0; i < r->params.n; i++) {
         const struct param *p = &r->params.at[i];
+        enum unit_part part = unit_part_of(r, p);
         int unit = zero_unit_of(&r->params, p);
-        s->place[i] = slot_of(r, s, unit)->at + p->offset - bucket_of(r, unit)->range.begin;
+        const struct zero_bucket *b = bucket_of(r, unit, part);
+        s->place[i] =
+            b ? slot_of(r, s, unit)->at[part] + p->offset - b->range.begin : place_of_kept(r, p);
     }
+}
+
+/* Cuts what is kept, which is returned, and the slots. */
+static struct tensor slots_take(const struct rank *r, struct unit_slots *s, int layers,
+                                struct slab *slab, enum dtype d)
+{
+    int64_t all = r->zero.kept;
+    s->layers = layers;
+    for (int i = 0; i < UNIT_SLOTS; i++)
+        s->slot[i] = (struct unit_slot){.unit = UNIT_NONE};
+    for (int unit = 0; unit <= last_unit(r); unit++)
+        for (int part = 0; part < UNIT_PARTS; part++) {
+            int64_t size = unit_size(r, unit, (enum unit_part)part);
+            struct unit_slot *slot = slot_of(r, s, unit);
+            slot->size[part] = slot->size[part] > size ? slot->size[part] : size;
+        }
+    for (int i = 0; i < UNIT_SLOTS; i++)
+        for (int part = 0; part < UNIT_PARTS; all += s->slot[i].size[part++])
+            s->slot[i].at[part] = all;
+    s->t = slab_1d(slab, d, all);
+    slots_place(r, s);
+    return tensor_rows(s->t, 0, r->zero.kept);
 }
 
 static void slots_drop(struct unit_slots *s)
@@ -70,29 +104,33 @@ static void slots_drop(struct unit_slots *s)
         s->slot[i].unit = UNIT_NONE;
 }
 
-/* The unit in its slot, and this rank's share of it there. */
-static struct tensor whole_in(const struct rank *r, const struct unit_slots *s, int unit)
+/* A part of the unit in its slot, and this rank's share of it there. */
+static struct tensor whole_in(const struct rank *r, const struct unit_slots *s, int unit,
+                              enum unit_part part)
 {
-    return tensor_rows(s->t, s->slot[slot_number(r, s, unit)].at, unit_size(r, unit));
+    return tensor_rows(s->t, s->slot[slot_number(r, s, unit)].at[part], unit_size(r, unit, part));
 }
 
-static struct tensor share_in(const struct rank *r, const struct unit_slots *s, int unit)
+static struct tensor share_in(const struct rank *r, const struct unit_slots *s, int unit,
+                              enum unit_part part)
 {
-    int64_t each = unit_size(r, unit) / r->zero.shares;
-    return tensor_rows(whole_in(r, s, unit), each * r->zero.at, each);
+    const struct zero_bucket *b = bucket_of(r, unit, part);
+    int64_t each = unit_size(r, unit, part) / b->shares;
+    return tensor_rows(whole_in(r, s, unit, part), each * b->at, each);
 }
 
-/* What this rank keeps of a unit. */
-static struct tensor kept_of(const struct rank *r, struct tensor t, int unit)
+/* What this rank keeps of it. */
+static struct tensor kept_of(const struct rank *r, struct tensor t, int unit, enum unit_part part)
 {
-    struct zero_piece p = zero_piece(&r->zero, (size_t)unit);
+    size_t i = r->zero.n - 1 - (size_t)r->units.bucket[unit][part];
+    struct zero_piece p = zero_piece(&r->zero, i);
     return tensor_rows(t, zero_place(&r->zero, t.size[0], p), p.end - p.begin);
 }
 
 static void slot_wait(struct rank *r, struct unit_slot *s)
 {
-    if (s->pending)
-        comm_wait(&r->comm, s->ticket);
+    for (int part = 0; part < UNIT_PARTS && s->pending; part++)
+        comm_wait(&r->comm, s->ticket[part]);
     s->pending = false;
 }
 
@@ -107,8 +145,14 @@ static void gather_unit(struct rank *r, int unit)
     slot_wait(r, slot);
     slot->unit = unit;
     slot->pending = true;
-    slot->ticket =
-        comm_all_gather(&r->comm, GROUP_SHARD, whole_in(r, s, unit), kept_of(r, r->weights, unit));
+    for (int i = 0; i < UNIT_PARTS; i++) {
+        enum unit_part part = (enum unit_part)i;
+        slot->ticket[i] = (struct comm_ticket){0};
+        if (bucket_of(r, unit, part))
+            slot->ticket[i] =
+                comm_all_gather(&r->comm, sharing_group(part), whole_in(r, s, unit, part),
+                                kept_of(r, r->weights, unit, part));
+    }
 }
 
 static void wait_for_bucket(struct rank *r, size_t i)
@@ -184,9 +228,15 @@ static void settle_slot(struct rank *r, struct unit_slot *slot)
     if (!slot->pending)
         return;
     slot_wait(r, slot);
-    op_copy(&r->ops, &(struct copy_args){.y = kept_of(r, r->grads, slot->unit),
-                                         .x = share_in(r, &r->units.grads, slot->unit),
-                                         .accumulate = !FAULT("zero_accumulate")});
+    for (int i = 0; i < UNIT_PARTS; i++) {
+        enum unit_part part = (enum unit_part)i;
+        bool lost = part == PART_EXPERTS && FAULT("experts_accumulate");
+        if (bucket_of(r, slot->unit, part))
+            op_copy(&r->ops,
+                    &(struct copy_args){.y = kept_of(r, r->grads, slot->unit, part),
+                                        .x = share_in(r, &r->units.grads, slot->unit, part),
+                                        .accumulate = !FAULT("zero_accumulate") && !lost});
+    }
     slot->unit = UNIT_NONE;
 }
 
@@ -204,7 +254,11 @@ static void unit_is_added(void *arg, int unit)
         return;
     settle_slot(r, slot);
     BUG_ON(slot->unit != UNIT_NONE, "unit %d comes before %d is complete", unit, slot->unit);
-    op_fill(&r->ops, &(struct fill_args){.y = whole_in(r, &r->units.grads, unit), .value = 0});
+    for (int i = 0; i < UNIT_PARTS; i++)
+        if (bucket_of(r, unit, (enum unit_part)i))
+            op_fill(&r->ops,
+                    &(struct fill_args){.y = whole_in(r, &r->units.grads, unit, (enum unit_part)i),
+                                        .value = 0});
     slot->unit = unit;
 }
 
@@ -218,8 +272,14 @@ static void unit_is_done(void *arg, int unit)
     struct unit_slots *s = &r->units.grads;
     struct unit_slot *slot = slot_of(r, s, unit);
     reduce_over_tensor_ranks(r, unit);
-    slot->ticket = comm_reduce_scatter(&r->comm, GROUP_SHARD, share_in(r, s, unit),
-                                       whole_in(r, s, unit), REDUCE_SUM);
+    for (int i = 0; i < UNIT_PARTS; i++) {
+        enum unit_part part = (enum unit_part)i;
+        slot->ticket[i] = (struct comm_ticket){0};
+        if (bucket_of(r, unit, part))
+            slot->ticket[i] =
+                comm_reduce_scatter(&r->comm, sharing_group(part), share_in(r, s, unit, part),
+                                    whole_in(r, s, unit, part), REDUCE_SUM);
+    }
     slot->pending = true;
     if (!r->config.overlap_grad_reduce)
         settle_slot(r, slot);
@@ -233,6 +293,19 @@ struct model_units units_functions(struct rank *r)
         .use = unit_is_used, .add = unit_is_added, .done = unit_is_done, .arg = r};
 }
 
+/* Parts of which there are several copies. */
+static void find_buckets(struct rank *r)
+{
+    for (int unit = 0; unit <= last_unit(r); unit++)
+        for (int part = 0; part < UNIT_PARTS; part++)
+            r->units.bucket[unit][part] = -1;
+    for (size_t i = 0; r->zero.stage > 1 && i < r->zero.n; i++) {
+        const struct param *p = &r->params.at[r->zero.bucket[i].param];
+        if (r->zero.bucket[i].shares > 1)
+            r->units.bucket[zero_unit_of(&r->params, p)][unit_part_of(r, p)] = (int)i;
+    }
+}
+
 void units_take(struct rank *r)
 {
     const struct rank_config *c = &r->config;
@@ -242,21 +315,22 @@ void units_take(struct rank *r)
     if (!u->micros) {
         u->ticket = mem_new(r->zero.n + 1, sizeof(*u->ticket));
         u->issued = mem_new(r->zero.n + 1, sizeof(*u->issued));
+        u->bucket = mem_new((size_t)c->spec.layers + 2, sizeof(*u->bucket));
         u->micros = mem_new((size_t)c->spec.layers + 2, sizeof(*u->micros));
         u->complete = mem_new((size_t)r->params.n + 1, sizeof(*u->complete));
     }
+    find_buckets(r);
     bool shared = r->zero.stage == 3;
-    r->weights = slab_1d(&s[SLAB_PARAMETERS], c->real, shared ? r->zero.kept : r->zero.elements);
-    if (shared)
-        slots_take(r, &u->weights, ahead, &s[SLAB_PARAMETERS], c->real);
+    r->weights = shared ? slots_take(r, &u->weights, ahead, &s[SLAB_PARAMETERS], c->real)
+                        : slab_1d(&s[SLAB_PARAMETERS], c->real, r->zero.elements);
     weights_bind(&r->model.w, &r->params, r->model.stage, shared ? u->weights.t : r->weights,
                  u->weights.place);
     if (c->use != MODEL_TRAIN)
         return;
     shared = r->zero.stage > 1;
-    r->grads = slab_1d(&s[SLAB_GRADIENTS], r->ops.grad, shared ? r->zero.kept : r->zero.elements);
-    if (shared)
-        slots_take(r, &u->grads, UNIT_SLOT_LAYERS - 1, &s[SLAB_GRADIENTS], r->ops.grad);
+    r->grads = shared
+                   ? slots_take(r, &u->grads, UNIT_SLOT_LAYERS - 1, &s[SLAB_GRADIENTS], r->ops.grad)
+                   : slab_1d(&s[SLAB_GRADIENTS], r->ops.grad, r->zero.elements);
     weights_bind(&r->model.g, &r->params, r->model.stage, shared ? u->grads.t : r->grads,
                  u->grads.place);
 }
@@ -268,6 +342,7 @@ void units_finish(struct rank *r)
     free(u->grads.place);
     free(u->ticket);
     free(u->issued);
+    free(u->bucket);
     free(u->micros);
     free(u->complete);
     *u = (struct units){0};

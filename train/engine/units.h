@@ -13,6 +13,10 @@
  * ZeRO 3 a unit's weights are in a slot of the parameters' slab while they are used, and layers
  * take turns in few slots; under ZeRO 2 and 3 likewise its gradients, of which a rank adds its
  * share to what it keeps, after every micro-batch.
+ *
+ * Experts that are spread over ranks are the second part of their layer's unit, shared out to the
+ * ranks that have the same experts. A part of which there is one copy needs no slot: it is used
+ * where it is kept.
  */
 
 #include "train/model/model.h"
@@ -21,16 +25,18 @@
 
 enum { UNIT_SLOT_LAYERS = 3, UNIT_SLOTS = UNIT_SLOT_LAYERS + 2 };
 
+enum unit_part { PART_SHARED, PART_EXPERTS, UNIT_PARTS };
+
 /* Memory for one unit at a time. */
 struct unit_slot {
-    int64_t at, size; /* elements of the slots' tensor */
-    int unit;         /* that it holds, UNIT_NONE: none */
-    bool pending;     /* its collective has been issued and not waited for */
-    struct comm_ticket ticket;
+    int64_t at[UNIT_PARTS], size[UNIT_PARTS]; /* elements of the slots' tensor */
+    int unit;                                 /* that it holds, UNIT_NONE: none */
+    bool pending; /* its collectives have been issued and not waited for */
+    struct comm_ticket ticket[UNIT_PARTS];
 };
 
 struct unit_slots {
-    struct tensor t; /* of all; none: there are no slots */
+    struct tensor t; /* what is kept, then all slots; none: there are no slots */
     int layers;      /* slots that layers take turns in; then the embedding's, then the head's,
                         which are one if the ends are not tied */
     struct unit_slot slot[UNIT_SLOTS];
@@ -41,6 +47,8 @@ struct units {
     struct unit_slots weights, grads;
     struct comm_ticket *ticket; /* [zero.n] of each bucket's collective */
     bool *issued;               /* [zero.n] and not yet waited for */
+    int (*bucket)[UNIT_PARTS];  /* [layers + 2] numbers in zero.bucket; -1: one copy, or no such
+                                    part. ZeRO 2 and 3 alone */
     int *micros;                /* [layers + 2] micro-batches that have added their gradients */
     bool *complete;             /* [params.n] the gradient, in this step */
     size_t early;               /* buckets of the last step that were sent during its backward

@@ -157,12 +157,12 @@ static int check_experts(const struct layout_model *m, const struct layout *l, s
                        "%lld MLP channels of an expert cannot be shared out to "
                        "expert-tensor-parallel-size %d",
                        (long long)m->expert_ffn, s->etp);
-    if (mesh_spreads_experts(*s) && (l->zero > 1 || s->instances > 1))
+    if (mesh_spreads_experts(*s) && s->instances > 1)
         return err_set(
             e, ERR_USAGE,
-            "expert-model-parallel-size %d, expert-tensor-parallel-size %d: expected ZeRO "
-            "stage 0 or 1, and one distributed optimizer instance",
-            s->ep, s->etp);
+            "expert-model-parallel-size %d, expert-tensor-parallel-size %d: expected one "
+            "distributed optimizer instance, not %d",
+            s->ep, s->etp, s->instances);
     if (s->etp < s->tp && !l->sequence)
         return err_set(
             e, ERR_USAGE,

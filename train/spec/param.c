@@ -374,16 +374,26 @@ static int add_rows(struct params *ps, int from, int layer, const struct spot *o
     return i;
 }
 
-/* The experts of this rank where they are spread over ranks, behind all other parameters. */
+/* Pads the experts' part of the slab to what the ranks with the same experts share out evenly. */
+static void pad_experts(struct params *ps, const struct layout *l)
+{
+    uint64_t each = ALIGN * (uint64_t)(l->zero ? mesh_edp(l->mesh) : 1);
+    ps->elements = ps->experts + (int64_t)align_up((uint64_t)(ps->elements - ps->experts), each);
+}
+
+/* The experts of this rank where they are spread over ranks, after all other parameters. */
 static void add_experts(struct params *ps, struct stage stage, struct spot o)
 {
     int n = (int)ps->spec.experts / o.layout->mesh.ep;
-    for (int l = stage.first; l < stage.first + stage.layers; l++)
+    for (int l = stage.first; l < stage.first + stage.layers; l++) {
+        if (o.layout->zero > 1) /* a layer's experts are shared out by themselves */
+            pad_experts(ps, o.layout);
         for (int i = 0; i < ROWS; i++)
             for (int e = 0; e < n && of_experts(&rows[i]); e++) {
                 o.expert = o.at.ep * n + e;
                 add_param(ps, &rows[i], l, &o);
             }
+    }
 }
 
 static void add_stage(struct params *ps, struct stage stage, struct spot o)
@@ -452,9 +462,7 @@ int params_build(struct params *ret, const struct spec *spec, struct layout layo
     for (int chunk = 0; spec->experts && mesh_spreads_experts(layout.mesh) && chunk < layout.chunks;
          chunk++)
         add_experts(&ps, layout_stage(layout, spec->layers, o.at.pp, chunk), o);
-    int64_t same = layout.zero ? mesh_edp(layout.mesh) : 1;
-    ps.elements = ps.experts +
-                  (int64_t)align_up((uint64_t)(ps.elements - ps.experts), (uint64_t)(ALIGN * same));
+    pad_experts(&ps, &layout);
     find_counted(&ps);
     *ret = ps;
     return 0;

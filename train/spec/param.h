@@ -98,7 +98,8 @@ struct params {
                            and 3 so is the first element of each layer and of the head */
     int64_t experts;    /* where the experts' part of the slab begins, which has other ranks
                            with the same weights (GROUP_EDP): under ZeRO its length is a
-                           multiple of 64 x these; `elements` where there is none */
+                           multiple of 64 x these, and under ZeRO 2 and 3 so is where a layer's
+                           begin in it; `elements` where there is none */
     int64_t parameters; /* true count of the whole model: unpadded, tied ones once */
     struct spec spec;
     struct param_run *counted; /* what this rank counts in the norm; gaps and padding, which are

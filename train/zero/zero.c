@@ -124,23 +124,30 @@ int zero_unit_of(const struct params *p, const struct param *q)
     return q->layer >= 0 ? q->layer + 1 : first ? 0 : (int)p->spec.layers + 1;
 }
 
-size_t zero_units(const struct params *p, int shares, struct zero_bucket **ret)
+/* Of the elements [first, end). */
+static void add_units(struct buckets *out, const struct params *p, int shares,
+                      struct zero_range all)
 {
-    struct {
-        struct zero_bucket *at;
-        size_t n, capacity;
-    } out = {0};
-    int64_t end = zero_padded(p->elements, shares);
+    int64_t end = all.end;
     for (int i = p->n - 1; i >= 0; i--) {
         const struct param *q = &p->at[i];
-        if (i && zero_unit_of(p, q - 1) == zero_unit_of(p, q))
+        bool here = q->offset >= all.begin && q->offset < all.end;
+        bool first = q->offset == all.begin || zero_unit_of(p, q - 1) != zero_unit_of(p, q);
+        if (!here || !first)
             continue;
-        BUG_ON(q->offset % ((int64_t)ALIGN * shares), "a unit begins at element %lld for %d ranks",
-               (long long)q->offset, shares);
-        ARRAY_GROW(out.at, out.n, out.capacity);
-        out.at[out.n++] = (struct zero_bucket){{q->offset, end}, i, false, shares, 0};
+        BUG_ON((q->offset - all.begin) % ((int64_t)ALIGN * shares),
+               "a unit begins at element %lld for %d ranks", (long long)q->offset, shares);
+        ARRAY_GROW(out->at, out->n, out->capacity);
+        out->at[out->n++] =
+            (struct zero_bucket){{q->offset, end}, i, all.begin >= p->experts, shares, 0};
         end = q->offset;
     }
+}
+
+size_t zero_units(const struct params *p, int shares, struct zero_bucket **ret)
+{
+    struct buckets out = {0};
+    add_units(&out, p, shares, (struct zero_range){0, zero_padded(p->experts, shares)});
     *ret = out.at;
     return out.n;
 }
@@ -169,8 +176,11 @@ void zero_split_experts(struct zero_split *z, const struct params *p, int64_t si
     int ways = z->stage ? shares : 1;
     if (p->experts == p->elements)
         return;
-    BUG_ON(z->stage > 1, "experts of their own ranks under ZeRO %d", z->stage);
-    add_buckets(&out, p, size, ways, (struct zero_range){p->experts, p->elements});
+    struct zero_range all = {p->experts, p->elements};
+    if (z->stage > 1)
+        add_units(&out, p, ways, all);
+    else
+        add_buckets(&out, p, size, ways, all);
     for (size_t i = 0; i < out.n; i++)
         out.at[i].at = z->stage ? at : 0;
     for (size_t i = 0; i < z->n; i++) {

@@ -60,7 +60,8 @@ size_t zero_buckets(const struct params *p, int64_t size, int shares, struct zer
 /*
  * The same where a layer is what is gathered and freed (ZeRO 2 and 3): one bucket for each unit of
  * the model, the last first: the final norm with the head, the layers, the embedding with positions
- * (struct model_units). params_build has padded each to a multiple of 64 x shares.
+ * (struct model_units). params_build has padded each to a multiple of 64 x shares. Without the
+ * experts' part of the slab.
  */
 size_t zero_units(const struct params *p, int shares, struct zero_bucket **ret);
 
@@ -89,8 +90,9 @@ struct zero_piece {
 
 void zero_split_build(struct zero_split *ret, const struct params *p, int stage, int64_t size,
                       int shares, int at);
-/* Shares out the experts' part anew, to its own ranks, where a model has one: after
- * zero_split_build, for stages 0 and 1. */
+/* Shares out the experts' part to its own ranks, where a model has one: after zero_split_build. Its
+ * buckets come first, as backward completes the end of the slab first; under ZeRO 2 and 3 they are
+ * one for each layer with experts. */
 void zero_split_experts(struct zero_split *z, const struct params *p, int64_t size, int shares,
                         int at);
 void zero_split_finish(struct zero_split *z);

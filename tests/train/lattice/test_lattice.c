@@ -98,7 +98,12 @@ static bool any(const struct layout *l)
 
 static bool is_spread(const struct layout *l)
 {
-    return mesh_spreads_experts(l->mesh);
+    return mesh_spreads_experts(l->mesh) && l->zero < 2;
+}
+
+static bool is_spread_and_shared_out(const struct layout *l)
+{
+    return mesh_spreads_experts(l->mesh) && l->zero > 1;
 }
 
 static void run_mixture(bool (*wanted)(const struct layout *l), int every)
@@ -127,6 +132,13 @@ static void mixture(void)
 static void spread_experts(void)
 {
     run_mixture(is_spread, 11);
+}
+
+/* ... and weights and gradients shared out (ZeRO 2 and 3), experts to the ranks that have the same
+ * ones. */
+static void spread_experts_shared_out(void)
+{
+    run_mixture(is_spread_and_shared_out, 23);
 }
 
 static bool is_data(const struct layout *l)
@@ -545,9 +557,10 @@ static void any_layout_resumes_any_other(void)
     printf("# %d cells\n", cells - before);
 }
 
-T_MAIN(T_CASE(data_parallel), T_CASE(mixture), T_CASE(spread_experts), T_CASE(tensor_parallel),
-       T_CASE(sequence_parallel), T_CASE(several_axes), T_CASE(zero_1), T_CASE(zero_2),
-       T_CASE(zero_3), T_CASE(instances), T_CASE(overlap), T_CASE(pipeline),
-       T_CASE(pipeline_and_others), T_CASE(interleaved), T_CASE(uneven_stages),
-       T_CASE(recomputation), T_CASE(context_parallel), T_CASE(context_and_others),
-       T_CASE(context_of_each_layer), T_CASE(any_layout_resumes_any_other))
+T_MAIN(T_CASE(data_parallel), T_CASE(mixture), T_CASE(spread_experts),
+       T_CASE(spread_experts_shared_out), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
+       T_CASE(several_axes), T_CASE(zero_1), T_CASE(zero_2), T_CASE(zero_3), T_CASE(instances),
+       T_CASE(overlap), T_CASE(pipeline), T_CASE(pipeline_and_others), T_CASE(interleaved),
+       T_CASE(uneven_stages), T_CASE(recomputation), T_CASE(context_parallel),
+       T_CASE(context_and_others), T_CASE(context_of_each_layer),
+       T_CASE(any_layout_resumes_any_other))

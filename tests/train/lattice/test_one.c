@@ -129,20 +129,80 @@ static void one_recomputed(void)
             (struct recompute){RECOMPUTE_UNIFORM, 2, true});
 }
 
-/* Two copies of the optimizer's state, each shared out to two ranks. */
-static void one_of_copies(void)
+static void run_layout(struct spec spec, struct layout l)
 {
-    struct cell c = {.spec = cell_gpt(), .real = DTYPE_F64, .micros = 4, .steps = 1};
+    struct cell c = {.spec = spec, .real = DTYPE_F64, .micros = l.mesh.dp, .steps = 1};
     struct cell_single single;
     char why[600];
     c.layout = layout_plain(mesh_single());
     if (cell_run_single(&c, &single, why, sizeof(why)))
         t_fail(__FILE__, __LINE__, "%s", why);
-    c.layout = layout_plain(mesh_dense(1, 1, 4, 1));
-    c.layout.zero = 2;
-    c.layout.mesh.instances = 2;
+    c.layout = l;
     run_cell(c, &single);
     cell_single_finish(&single);
+}
+
+/* Two copies of the optimizer's state, each shared out to two ranks. */
+static void one_of_copies(void)
+{
+    struct layout l = layout_plain(mesh_dense(1, 1, 4, 1));
+    l.zero = 2;
+    l.mesh.instances = 2;
+    run_layout(cell_gpt(), l);
+}
+
+/* Keys and values go round four ranks. */
+static void one_ring(void)
+{
+    struct layout l = layout_plain(mesh_dense(1, 4, 1, 1));
+    struct spec s = cell_llama();
+    s.layers = 1;
+    l.context = CONTEXT_P2P;
+    run_layout(s, l);
+}
+
+/* Tokens are traded for heads, and the counts of a router added up over the sequence. */
+static void one_traded(void)
+{
+    struct layout l = layout_plain(mesh_dense(1, 2, 1, 1));
+    struct spec s = cell_mixtral();
+    s.layers = 2;
+    l.context = CONTEXT_A2A;
+    run_layout(s, l);
+}
+
+/* Experts on two ranks each, which share out their weights; dense weights on four. */
+static void one_spread(void)
+{
+    struct layout l = layout_plain(mesh_dense(1, 1, 4, 1));
+    struct spec s = cell_mixtral();
+    s.layers = 2;
+    l.mesh.ep = 2;
+    l.zero = 3;
+    run_layout(s, l);
+}
+
+/* Experts that are cut over tensor-parallel ranks, too. */
+static void one_spread_and_cut(void)
+{
+    struct layout l = layout_plain(mesh_dense(2, 1, 2, 1));
+    struct spec s = cell_mixtral();
+    s.layers = 2;
+    l.mesh.ep = 2;
+    l.sequence = true;
+    run_layout(s, l);
+}
+
+/* Whole experts on tensor-parallel ranks. */
+static void one_spread_over_tensor_ranks(void)
+{
+    struct layout l = layout_plain(mesh_dense(4, 1, 1, 1));
+    struct spec s = cell_mixtral();
+    s.layers = 2;
+    l.mesh.ep = 2;
+    l.mesh.etp = 1;
+    l.sequence = true;
+    run_layout(s, l);
 }
 
 /* A mixture's router goes forward twice; its losses count once, under both objectives. */
@@ -176,4 +236,5 @@ static void recomputed_experts(void)
 T_MAIN(T_CASE(recomputed_experts), T_CASE(one_of_copies), T_CASE(per_token_loss),
        T_CASE(one_tensor), T_CASE(one_sequence), T_CASE(one_data), T_CASE(one_zero),
        T_CASE(one_pipeline), T_CASE(one_context), T_CASE(one_shared_out), T_CASE(one_interleaved),
-       T_CASE(one_recomputed))
+       T_CASE(one_recomputed), T_CASE(one_ring), T_CASE(one_traded), T_CASE(one_spread),
+       T_CASE(one_spread_and_cut), T_CASE(one_spread_over_tensor_ranks))

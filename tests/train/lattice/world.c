@@ -32,17 +32,20 @@ void cell_name(const struct cell *c, char *ret, size_t size)
     char copies[32] = "";
     if (l->mesh.instances > 1)
         snprintf(copies, sizeof(copies), " of %d instances", l->mesh.instances);
-    char stages[64] = "";
+    char experts[32] = "", stages[64] = "";
+    if (mesh_spreads_experts(l->mesh))
+        snprintf(experts, sizeof(experts), " ep%d etp%d", l->mesh.ep, l->mesh.etp);
     for (int i = 0, at = 0; l->layers && i < l->mesh.pp * l->chunks; i++)
         at += snprintf(stages + at, sizeof(stages) - (size_t)at, "%s%lld", i ? "-" : " ",
                        (long long)l->layers[i]);
-    snprintf(ret, size, "%s %s tp%d cp%d%s%s dp%d pp%dx%d%s%s zero%d%s%s%s, %lld micro-batches%s%s",
+    snprintf(ret, size,
+             "%s %s tp%d cp%d%s%s dp%d%s pp%dx%d%s%s zero%d%s%s%s, %lld micro-batches%s%s",
              c->spec.experts              ? "mixtral"
              : c->spec.act == SPEC_SWIGLU ? "llama"
                                           : "gpt",
              dtype_name(c->real), l->mesh.tp, l->mesh.cp, l->mesh.cp > 1 ? " " : "",
-             l->mesh.cp > 1 ? context_comm_name(l->context) : "", l->mesh.dp, l->mesh.pp, l->chunks,
-             stages, l->sequence ? " sequence" : "", l->zero, copies,
+             l->mesh.cp > 1 ? context_comm_name(l->context) : "", l->mesh.dp, experts, l->mesh.pp,
+             l->chunks, stages, l->sequence ? " sequence" : "", l->zero, copies,
              c->overlap & OVERLAP_GRADIENTS ? " overlap-grad" : "",
              c->overlap & OVERLAP_WEIGHTS ? " overlap-param" : "", (long long)c->micros,
              c->spec.hidden_dropout > 0 ? ", dropout" : "", c->documents ? ", documents" : "");

@@ -133,6 +133,12 @@ static void rules_of_experts(void)
     l.sequence = true;
     T_OK(layout_check(&m, &l, 8, &e), &e);
     T_ERR(layout_check(&dense, &l, 8, &e), &e, ERR_USAGE, "size 2: the model has no experts");
+    l.zero = 3;
+    T_OK(layout_check(&m, &l, 8, &e), &e);
+    l.mesh.instances = 2;
+    T_ERR(layout_check(&m, &l, 8, &e), &e, ERR_USAGE,
+          "expected one distributed optimizer instance, not 2");
+    l.mesh.instances = l.zero = 0;
     l.sequence = false;
     T_ERR(layout_check(&m, &l, 8, &e), &e, ERR_USAGE, "size 2: expected sequence-parallel");
     l.sequence = true;

@@ -195,6 +195,57 @@ static void pieces_are_the_slab(void)
     }
 }
 
+/* Of a mixture whose experts are on two ranks each, and have two copies. */
+static struct params build_spread(int zero, int rank, struct layout *ret)
+{
+    struct spec s = model(false);
+    struct params p;
+    struct err e;
+    s.experts = 4;
+    s.topk = 2;
+    s.expert_ffn = 20;
+    *ret = layout_plain(mesh_dense(1, 1, 4, 1));
+    ret->mesh.ep = 2;
+    ret->zero = zero;
+    T_OK(params_build(&p, &s, *ret, rank, &e), &e);
+    return p;
+}
+
+/* Their pieces lie after the others, without gaps; ranks with the same experts have them all. */
+static void experts_are_shared_out_apart(void)
+{
+    for (int stage = 1; stage <= 3; stage++) {
+        static char seen[2][1 << 16]; /* by the experts' index of a rank */
+        memset(seen, 0, sizeof(seen));
+        for (int rank = 0; rank < 4; rank++) {
+            struct layout l;
+            struct params p = build_spread(stage, rank, &l);
+            struct coord at = mesh_coord(l.mesh, rank);
+            struct zero_split z;
+            int64_t kept = 0;
+            T_CHECK(p.experts < p.elements && p.elements <= (int64_t)sizeof(seen[0]));
+            zero_split_build(&z, &p, stage, 2000, 4, rank);
+            zero_split_experts(&z, &p, 2000, mesh_edp(l.mesh), at.edp);
+            for (size_t i = 0; i < zero_pieces(&z); i++) {
+                struct zero_piece q = zero_piece(&z, i);
+                T_EQ(q.at, kept);
+                kept += q.end - q.begin;
+                T_CHECK((q.begin >= p.experts) == (q.at >= z.kept_before));
+                for (int64_t e = q.begin; e < q.end; e++)
+                    seen[q.begin >= p.experts ? at.ep : 0][e]++;
+            }
+            T_EQ(kept, z.kept);
+            T_EQ(z.kept, p.experts / 4 + (p.elements - p.experts) / 2);
+            if (stage > 1) /* one for each layer with experts, before the others */
+                T_EQ(z.n, 2 * p.spec.layers + 2);
+            for (int64_t e = 0; rank == 3 && e < p.elements; e++)
+                T_CHECK(seen[0][e] == 1 && (e < p.experts || seen[1][e] == 1));
+            zero_split_finish(&z);
+            params_finish(&p);
+        }
+    }
+}
+
 /* The head, the layers from the last, the embedding. */
 static void units_are_layers(void)
 {
@@ -233,4 +284,5 @@ static void nothing_is_no_box(void)
 }
 
 T_MAIN(T_CASE(shares_are_the_tensors), T_CASE(buckets_wait_for_their_first_parameter),
-       T_CASE(pieces_are_the_slab), T_CASE(units_are_layers), T_CASE(nothing_is_no_box))
+       T_CASE(pieces_are_the_slab), T_CASE(experts_are_shared_out_apart), T_CASE(units_are_layers),
+       T_CASE(nothing_is_no_box))
