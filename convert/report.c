@@ -354,7 +354,7 @@ static int model_of(const struct ckpt *c, struct hf_map *ret, struct err *e)
     *ret = (struct hf_map){0};
     if (code)
         return code;
-    return s.features ? by_config(c, ret, e) : by_params(&s, ret, e);
+    return spec_lacking(&s) ? by_config(c, ret, e) : by_params(&s, ret, e);
 }
 
 int report_check_model(const struct ckpt *c, struct err *e)

@@ -125,6 +125,7 @@ SHARED_HEADERS = {
     "train/model/model.h": "acts.c block.c head.c stream.c weights.c",
     "train/spec/options.h": "presets.c",
     "train/spec/hf.h": "hf_*.c",
+    "train/spec/spec.h": "spec_check.c",
     "train/tensor/box.h": "cast.c",
     "train/tensor/dev.h": "host/dev_host.c",
 }

@@ -21,6 +21,7 @@ struct attention_args attention_args_of(const struct model *m, const struct mode
         .k_start = tensor_rows(m->a.k_start, 0, p->sequences),
         .k_len = tensor_rows(m->a.k_len, 0, p->sequences),
         .max_len = p->past + p->max_len,
+        .window = spec_window(m->spec, (FAULT("window_layers") ? 0 : m->stage.first) + l),
         .even = p->even && !cached,
         .scale = (float)(1.0 / sqrt((double)m->spec->head_dim)),
         .all_heads = m->spec->heads,

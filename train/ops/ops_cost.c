@@ -72,13 +72,19 @@ static struct op_cost cost_matmul(const struct matmul_args *a)
                                 bytes(a->bias) + bytes(a->pre) + 2 * bytes(a->dbias)};
 }
 
+/* The mean over the queries of a sequence, the last of which sees max_len keys or the window. */
 static double keys_seen(const struct attention_args *a)
 {
-    double n = (double)a->q.size[0], s = (double)a->k_len.size[0];
-    double each = s > 0 ? n / s : 0, seen = (double)a->max_len - (each - 1) / 2;
-    if (seen < 1)
-        seen = 1;
-    return a->window > 0 && seen > (double)a->window ? (double)a->window : seen;
+    double n = (double)a->q.size[0], s = (double)a->k_len.size[0], window = (double)a->window;
+    double each = s > 0 ? n / s : 0, most = (double)a->max_len, least = most - each + 1;
+    double seen = (most + least) / 2;
+    if (window > 0 && window <= least) {
+        seen = window;
+    } else if (window > 0 && window < most) {
+        double below = window - least;
+        seen = (below * (least + window - 1) / 2 + (each - below) * window) / each;
+    }
+    return seen < 1 ? 1 : seen;
 }
 
 static struct op_cost cost_attention(const struct attention_args *a)

@@ -40,40 +40,57 @@ static void read_act(struct hf_reader *h, const char *key, const char *missing, 
                     : "the MLP of this family has gelu_new (tanh) or gelu (erf)");
 }
 
-/* The types of layers, where they are listed: whether one is windowed. */
-static bool has_local_layer(struct hf_reader *h, bool missing)
+/* The layers with a window, where "layer_types" lists them. */
+static void read_layer_types(struct hf_reader *h, const struct json *v, const struct spec *s,
+                             struct spec_layers *ret)
 {
-    const struct json *v = hf_get(h, "layer_types");
-    bool local = false;
-    if (!v)
-        return missing;
+    *ret = (struct spec_layers){0};
     if (v->kind != JSON_ARRAY) {
         hf_malformed(h, "layer_types", "an array of texts");
-        return false;
+        return;
     }
-    for (size_t i = 0; i < v->length && !h->code; i++) {
+    if ((int64_t)v->length != s->layers) {
+        hf_malformed(h, "layer_types", "as long as there are layers");
+        return;
+    }
+    for (size_t i = 0; i < v->length && i < SPEC_LAYERS_MAX && !h->code; i++) {
         const struct json *t = &v->child[i];
         if (t->kind != JSON_STRING)
             hf_malformed(h, "layer_types", "an array of texts");
         else if (!strcmp(t->string, "sliding_attention"))
-            local = true;
+            spec_layers_add(ret, (int64_t)i);
         else if (strcmp(t->string, "full_attention"))
             hf_refuse(h, "layer_types", t->string, "this type of layer is not known");
     }
-    return local;
 }
 
-/* A window over fewer positions than the model has. */
-static void read_window(struct hf_reader *h, int64_t missing, bool used, struct spec *s)
+/* Layers with a window: of each `every` all but the last, from `first` on; every 0: all. */
+static struct spec_layers window_layers(const struct spec *s, int64_t first, int64_t every)
+{
+    struct spec_layers p = {0};
+    for (int64_t l = first > 0 ? first : 0; l < s->layers && l < SPEC_LAYERS_MAX; l++)
+        if (!every || (l + 1) % every)
+            spec_layers_add(&p, l);
+    return p;
+}
+
+/* A window over fewer positions than the model has, of layers that are listed, or else of these. */
+static void read_window(struct hf_reader *h, int64_t missing, struct spec_layers layers,
+                        struct spec *s)
 {
     /* a missing key has the class's default, null says that there is no window */
-    const struct json *v = json_get(h->o, "sliding_window");
-    bool local = has_local_layer(h, used);
-    if ((v && v->kind == JSON_NULL) || !local || h->code)
+    const struct json *v = json_get(h->o, "sliding_window"), *types = hf_get(h, "layer_types");
+    static const struct spec_layers none;
+    if (types)
+        read_layer_types(h, types, s, &layers);
+    if ((v && v->kind == JSON_NULL) || h->code || !memcmp(&layers, &none, sizeof(none)))
         return;
     int64_t window = hf_int(h, "sliding_window", missing);
+    if (window < 0)
+        hf_malformed(h, "sliding_window", "0 or more");
     if (window < s->max_positions)
-        s->features |= SPEC_WINDOW;
+        s->window = window;
+    s->windowed = layers;
 }
 
 /* Sizes and norms under the names of Llama. */
@@ -148,7 +165,7 @@ static void read_mistral(struct hf_reader *h, struct hf_model *m)
     read_silu(h, m);
     m->spec.kv_heads = hf_int(h, "num_key_value_heads", 8);
     m->qkv_bias = m->out_bias = false;
-    read_window(h, 4096, true, &m->spec);
+    read_window(h, 4096, window_layers(&m->spec, 0, 0), &m->spec);
 }
 
 /* Qwen's window is that of the layers from max_window_layers on, once it is used. */
@@ -157,7 +174,7 @@ static void read_qwen_window(struct hf_reader *h, int64_t max_window_layers, str
     bool used = hf_bool(h, "use_sliding_window", false);
     int64_t first = hf_int(h, "max_window_layers", max_window_layers);
     if (used)
-        read_window(h, 4096, first < s->layers, s);
+        read_window(h, 4096, window_layers(s, first, 0), s);
 }
 
 static void read_qwen2(struct hf_reader *h, struct hf_model *m)
@@ -188,7 +205,7 @@ static void read_phi3(struct hf_reader *h, struct hf_model *m)
     m->qkv_bias = m->out_bias = false;
     if (hf_bool(h, "attention_bias", false))
         hf_refuse(h, "attention_bias", "true", "Phi-3 has no biases");
-    read_window(h, 0, hf_get(h, "sliding_window") != NULL, &m->spec);
+    read_window(h, 0, window_layers(&m->spec, 0, 0), &m->spec);
 }
 
 static void read_gpt_neox(struct hf_reader *h, struct hf_model *m)
@@ -231,7 +248,9 @@ static bool has_softcap(struct hf_reader *h, const char *key, double missing)
     return v ? hf_real(h, key, 0) != 0 : missing != 0;
 }
 
-static void read_gemma(struct hf_reader *h, struct hf_model *m, double softcap, double theta)
+/* `every`: of so many layers the last one has no window. */
+static void read_gemma(struct hf_reader *h, struct hf_model *m, double softcap, double theta,
+                       int64_t every)
 {
     struct spec *s = &m->spec;
     read_llama_like(h, m, 1e-6, theta);
@@ -246,17 +265,22 @@ static void read_gemma(struct hf_reader *h, struct hf_model *m, double softcap, 
         s->features |= SPEC_SOFTCAP;
     if (hf_real(h, "query_pre_attn_scalar", 256) != (double)s->head_dim)
         s->features |= SPEC_QUERY_SCALE;
-    read_window(h, 4096, true, s);
+    read_window(h, 4096, window_layers(s, 0, every), s);
 }
 
 static void read_gemma2(struct hf_reader *h, struct hf_model *m)
 {
-    read_gemma(h, m, 50, 10000);
+    read_gemma(h, m, 50, 10000, 2);
 }
 
 static void read_gemma3(struct hf_reader *h, struct hf_model *m)
 {
-    read_gemma(h, m, 0, 1000000);
+    const char *key =
+        hf_get(h, "sliding_window_pattern") ? "sliding_window_pattern" : "_sliding_window_pattern";
+    int64_t every = hf_int(h, key, 6);
+    if (every < 1)
+        hf_malformed(h, key, "above 0");
+    read_gemma(h, m, 0, 1000000, every < 1 ? 1 : every);
     m->spec.qk_norm = true;
     m->spec.features |= SPEC_ROPE_OTHER; /* local layers have another base */
 }
@@ -274,7 +298,7 @@ static void read_mixtral(struct hf_reader *h, struct hf_model *m)
     m->spec.topk = hf_int(h, "num_experts_per_tok", 2);
     m->spec.balance_coeff = hf_real(h, "router_aux_loss_coef", 0.001);
     m->runs_experts = true;
-    read_window(h, 0, hf_get(h, "sliding_window") != NULL, &m->spec);
+    read_window(h, 0, window_layers(&m->spec, 0, 0), &m->spec);
 }
 
 /* Which layers are dense: those listed, and those that the step leaves out. */

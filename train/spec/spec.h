@@ -15,15 +15,24 @@
 #include "base/core/err.h"
 #include "base/format/json.h"
 
-enum { SPEC_HEAD_MAX = 1 << 16 }; /* channels of a head */
+enum {
+    SPEC_HEAD_MAX = 1 << 16, /* channels of a head */
+    SPEC_LAYERS_MAX = 10000
+};
 enum spec_norm { SPEC_LAYERNORM, SPEC_RMSNORM };
 enum spec_act { SPEC_GELU_TANH, SPEC_GELU_ERF, SPEC_SWIGLU };
 enum spec_position { SPEC_LEARNED, SPEC_ROPE };
 enum spec_rope_scaling { SPEC_ROPE_PLAIN, SPEC_ROPE_LLAMA3 };
 
+/* Layers that differ from the others: the bit l % 8 of byte l / 8. */
+struct spec_layers {
+    uint8_t bits[SPEC_LAYERS_MAX / 8];
+};
+
 /*
- * What a model of another program may have and train cannot run yet: bits of spec.features. Such a
- * model is converted, inspected and verified all the same.
+ * What the models of some programs have and those of others lack: bits of spec.features. Train runs
+ * those that members of the spec describe (spec_can_run); a model with others is converted,
+ * inspected and verified all the same.
  */
 enum spec_feature {
     SPEC_QK_NORM = 1 << 0,           /* read from earlier checkpoints alone, as `qk_norm` */
@@ -62,8 +71,11 @@ struct spec {
     bool route_before;  /* an expert's weight is its part of the softmax over all, not over topk */
     double balance_coeff, z_coeff; /* of the balancing and z losses; training only */
     bool qk_norm;                  /* RMS norm of each head of queries and keys, before rotary */
-    unsigned features;             /* bits of enum spec_feature: 0 for what train runs */
-    double init_std; /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
+    int64_t window; /* of a layer in `windowed`: a query sees so many keys, its own the last; 0: all
+                       before it */
+    struct spec_layers windowed;
+    unsigned features; /* bits of enum spec_feature */
+    double init_std;   /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
     double hidden_dropout, attention_dropout; /* training only */
 };
 
@@ -76,6 +88,24 @@ int spec_check(const struct spec *s, struct err *e);
  * models are equal values. Whoever fills a spec by hand calls it last.
  */
 void spec_settle(struct spec *s);
+
+static inline bool spec_layers_has(const struct spec_layers *s, int64_t layer)
+{
+    return s->bits[layer / 8] >> layer % 8 & 1;
+}
+
+static inline void spec_layers_add(struct spec_layers *s, int64_t layer)
+{
+    s->bits[layer / 8] |= (uint8_t)(1 << layer % 8);
+}
+
+bool spec_layers_none(const struct spec_layers *s);
+
+/* The window of a layer, counted from the model's first; 0: none. */
+static inline int64_t spec_window(const struct spec *s, int64_t layer)
+{
+    return spec_layers_has(&s->windowed, layer) ? s->window : 0;
+}
 
 /* Rounds vocab up to a multiple of divisible_by x tp. */
 int64_t spec_pad_vocab(int64_t vocab, int64_t divisible_by, int tp);
@@ -105,8 +135,10 @@ bool spec_differ(const struct spec *a, const struct spec *b, struct buf *out);
 /* Features in words, with commas between them. */
 void spec_feature_words(unsigned bits, struct buf *out);
 
-/* ERR_USAGE names the features of the model that train lacks; 0 when it has none. `name` is the
- * file or checkpoint that the model comes from. */
+/* The features of the model that train lacks. */
+unsigned spec_lacking(const struct spec *s);
+/* ERR_USAGE names them; 0 when there are none. `name` is the file or checkpoint that the model
+ * comes from. */
 int spec_can_run(const struct spec *s, const char *name, struct err *e);
 
 /*

@@ -64,3 +64,13 @@ struct spec cell_mixtral(void)
     s.z_coeff = 0.02;
     return s;
 }
+
+struct spec cell_mistral(void)
+{
+    struct spec s = cell_llama();
+    s.window = 3;
+    for (int64_t l = 0; l < SPEC_LAYERS_MAX; l++)
+        if (l % 3 != 2)
+            spec_layers_add(&s.windowed, l);
+    return s;
+}

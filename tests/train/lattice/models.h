@@ -16,5 +16,7 @@ struct spec cell_llama(void);
 struct spec cell_qwen3(void);
 /* Mixtral: Llama with 4 experts, 2 for each token, balancing and z losses. */
 struct spec cell_mixtral(void);
+/* Mistral: Llama with windows of 3 keys, in two of three layers. */
+struct spec cell_mistral(void);
 
 #endif

@@ -116,6 +116,23 @@ void space_open(struct space *ret)
     }
 }
 
+void space_open_model(struct space *ret, struct spec model)
+{
+    *ret = (struct space){0};
+    for (int i = 0; i < 8; i++) {
+        struct cell c = {.spec = model,
+                         .real = DTYPE_F64,
+                         .optimizer = OPTIM_ADAM,
+                         .documents = i & 1,
+                         .micros = i & 4 ? 8 : 4,
+                         .steps = CELL_STEPS};
+        if (i & 2)
+            c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
+        add_layouts(ret, c, i);
+        ret->bases = (size_t)i + 1;
+    }
+}
+
 void space_close(struct space *s)
 {
     free(s->at);

@@ -22,6 +22,8 @@ struct space {
 enum { SPACE_AXES = 15, SPACE_VALUES = 9 };
 
 void space_open(struct space *ret);
+/* Those of one model, in double. */
+void space_open_model(struct space *ret, struct spec model);
 void space_close(struct space *s);
 
 /* Whether train can run such a layout of the cell's model and batch today. */

@@ -75,6 +75,8 @@ static void costs_are_counted_from_shapes(void)
     T_EQ(c.flops, 8 * 2 * 3.5 * (4 * 4 + 3));
     at.window = 2;
     T_EQ(op_cost(OP_ATTENTION, &at).flops, 8 * 2 * 2 * (4 * 4 + 3));
+    at.window = 4; /* 2, 3, 4 and 4 */
+    T_EQ(op_cost(OP_ATTENTION, &at).flops, 8 * 2 * 3.25 * (4 * 4 + 3));
     struct sumsq_args sq = {.total = slab_1d(&s, DTYPE_F64, 1), .x = slab_1d(&s, DTYPE_F32, 9)};
     T_EQ(op_cost(OP_SUMSQ, &sq).bytes, 36);
 }

@@ -190,23 +190,54 @@ static void what_weft_cannot_run_is_refused_by_name(void)
     T_ERR(hf_config_open(t_path("none.json"), NULL, &m, &e), &e, ERR_IO, "none.json");
 }
 
+/* Windows of the layers of a text, or an error with these words. */
+static void windows(void)
+{
+#define MISTRAL "{\"model_type\": \"mistral\", " TINY ", \"num_key_value_heads\": 4"
+#define QWEN                                                                                       \
+    "{\"model_type\": \"qwen2\", " TINY ", \"num_key_value_heads\": 4, \"sliding_window\": 512"
+    static const struct {
+        const char *text;
+        int64_t window[2];
+    } c[] = {
+        {MISTRAL "}", {4096, 4096}},
+        {MISTRAL ", \"sliding_window\": 100}", {100, 100}},
+        {MISTRAL ", \"sliding_window\": 8192}", {0, 0}},
+        {MISTRAL ", \"sliding_window\": null}", {0, 0}},
+        {QWEN "}", {0, 0}},
+        {QWEN ", \"use_sliding_window\": true}", {0, 0}},
+        {QWEN ", \"use_sliding_window\": true, \"max_window_layers\": 1}", {0, 512}},
+        {QWEN ", \"use_sliding_window\": true,"
+              " \"layer_types\": [\"sliding_attention\", \"full_attention\"]}",
+         {512, 0}},
+    };
+    static const struct {
+        const char *text, *words;
+    } bad[] = {
+        {MISTRAL ", \"sliding_window\": -1}", "sliding_window"},
+        {MISTRAL ", \"layer_types\": [\"full_attention\"]}", "as long as there are layers"},
+        {MISTRAL ", \"layer_types\": [\"full_attention\", \"chunked_attention\"]}",
+         "chunked_attention"},
+    };
+    struct err e;
+    struct spec s;
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        T_OK(read_text(c[i].text, &s, &e), &e);
+        T_EQ(spec_window(&s, 0), c[i].window[0]);
+        T_EQ(spec_window(&s, 1), c[i].window[1]);
+        T_EQ(s.features, c[i].window[0] || c[i].window[1] ? SPEC_WINDOW : 0);
+        T_OK(spec_can_run(&s, "x", &e), &e);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        T_ERR(read_text(bad[i].text, &s, &e), &e, ERR_DATA, bad[i].words);
+}
+
 static void what_train_lacks_is_a_feature(void)
 {
     static const struct {
         const char *text;
         unsigned features;
     } c[] = {
-        {"{\"model_type\": \"mistral\", " TINY ", \"num_key_value_heads\": 4}", SPEC_WINDOW},
-        {"{\"model_type\": \"mistral\", " TINY
-         ", \"num_key_value_heads\": 4, \"sliding_window\": null}",
-         0},
-        {"{\"model_type\": \"qwen2\", " TINY ", \"num_key_value_heads\": 4,"
-         " \"use_sliding_window\": true, \"sliding_window\": 512, \"max_window_layers\": 1}",
-         SPEC_WINDOW},
-        {"{\"model_type\": \"qwen2\", " TINY ", \"num_key_value_heads\": 4,"
-         " \"use_sliding_window\": true, \"sliding_window\": 512,"
-         " \"layer_types\": [\"full_attention\", \"full_attention\"]}",
-         0},
         {"{\"model_type\": \"llama\", " TINY ", \"attention_bias\": true}", SPEC_PART_BIAS},
         {"{\"model_type\": \"llama\", " TINY ", \"hidden_act\": \"gelu\"}", SPEC_GATED_GELU},
         {"{\"model_type\": \"llama\", " TINY
@@ -240,6 +271,7 @@ static void unknown_keys_stop_unless_they_are_named(void)
     T_OK(hf_config_parse("c", text, sizeof(text) - 1, &all, &m, &e), &e);
 }
 
-T_MAIN(T_CASE(what_train_lacks_is_a_feature), T_CASE(unknown_keys_stop_unless_they_are_named),
-       T_CASE(known_models_have_their_known_size), T_CASE(details_of_a_family), T_CASE(activations),
-       T_CASE(biases_of_llama), T_CASE(what_weft_cannot_run_is_refused_by_name))
+T_MAIN(T_CASE(windows), T_CASE(what_train_lacks_is_a_feature),
+       T_CASE(unknown_keys_stop_unless_they_are_named), T_CASE(known_models_have_their_known_size),
+       T_CASE(details_of_a_family), T_CASE(activations), T_CASE(biases_of_llama),
+       T_CASE(what_weft_cannot_run_is_refused_by_name))

@@ -188,7 +188,7 @@ static void globals_are_the_parameters_of_train(void)
         struct err e;
         size_t n = 0;
         model_of(tiny[i], &m);
-        if (m.spec.features)
+        if (spec_lacking(&m.spec))
             continue;
         runs++;
         hf_map_build(&map, &m, HF_EXPERTS_SINGLE);

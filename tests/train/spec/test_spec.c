@@ -48,6 +48,18 @@ static struct spec llama(void)
     return s;
 }
 
+/* Windows in every other layer of 12, and in the first two of 4. */
+static struct spec windows(int64_t layers)
+{
+    struct spec s = gpt;
+    s.layers = layers;
+    s.window = 7;
+    for (int64_t l = 0; l < (layers == 4 ? 2 : layers); l += layers == 4 ? 1 : 2)
+        spec_layers_add(&s.windowed, l);
+    s.features = SPEC_WINDOW;
+    return s;
+}
+
 static int parse(const char *text, struct spec *ret, struct err *e)
 {
     struct json_doc *d;
@@ -60,8 +72,8 @@ static int parse(const char *text, struct spec *ret, struct err *e)
 
 static void json_there_and_back(void)
 {
-    struct spec all[2] = {gpt, llama()}, back;
-    for (int i = 0; i < 2; i++) {
+    struct spec all[] = {gpt, llama(), windows(12), windows(4)}, back;
+    for (int i = 0; i < 4; i++) {
         struct buf b = {0}, again = {0};
         struct err e;
         spec_to_json(&all[i], &b);
@@ -79,6 +91,8 @@ static void json_there_and_back(void)
         T_EQ(back.position, all[i].position);
         T_EQ(back.rope_scaling, all[i].rope_scaling);
         T_EQ(back.rope_old_length, all[i].rope_old_length);
+        for (int64_t l = 0; l < 12; l++)
+            T_EQ(spec_window(&back, l), spec_window(&all[i], l));
         buf_finish(&b);
         buf_finish(&again);
     }
@@ -112,6 +126,45 @@ static void qk_norm_of_an_earlier_weft(void)
     T_OK(parse(buf_str(&b), &s, &e), &e);
     T_CHECK(s.qk_norm && !s.features);
     buf_finish(&b);
+}
+
+static void patterns_of_layers_are_short(void)
+{
+    struct buf b = {0};
+    struct spec every = windows(12), first = windows(4), s;
+    struct err e;
+    spec_to_json(&every, &b);
+    T_CHECK(strstr(buf_str(&b), "\"window-size\": 7, \"window-layers\": \"10\"") != NULL);
+    buf_reset(&b);
+    spec_to_json(&first, &b);
+    T_CHECK(strstr(buf_str(&b), "\"window-layers\": \"1100\"") != NULL);
+    static const char *const bad[] = {"\"\"", "\"12\"", "7", "[1]"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char text[2048];
+        int n = (int)(strstr(b.data, "\"1100\"") - b.data);
+        snprintf(text, sizeof(text), "%.*s%s%s", n, b.data, bad[i], b.data + n + 6);
+        T_ERR(parse(text, &s, &e), &e, ERR_DATA, "window-layers");
+    }
+    buf_finish(&b);
+}
+
+/* What no member describes stays a feature that train lacks, as in a checkpoint that was imported
+ * before there were such members. */
+static void features_that_nothing_describes(void)
+{
+    struct spec s = gpt, w = windows(4);
+    struct err e;
+    s.features = SPEC_WINDOW;
+    T_EQ(spec_lacking(&s), SPEC_WINDOW);
+    T_ERR(spec_can_run(&s, "old", &e), &e, ERR_USAGE, "sliding-window attention");
+    T_CHECK(strstr(e.hint, "import it again") != NULL);
+    T_EQ(spec_lacking(&w), 0);
+    T_OK(spec_can_run(&w, "new", &e), &e);
+    w.features |= SPEC_SOFTCAP;
+    T_EQ(spec_lacking(&w), SPEC_SOFTCAP);
+    w.features = 0;
+    spec_settle(&w);
+    T_EQ(w.features, SPEC_WINDOW);
 }
 
 static void json_refuses(void)
@@ -234,6 +287,8 @@ static void check_names_what_cannot_be(void)
     BAD(gpt, vocab, 0, "the vocabulary's size");
     BAD(gpt, padded_vocab, 50000, "does not fit into 50000 padded rows");
     BAD(gpt, max_positions, 0, "max-position-embeddings");
+    BAD(gpt, window, -1, "window-size");
+    BAD(gpt, window, 4, "no layer has a window");
     BAD(gpt, norm_eps, 0, "norm-epsilon");
     BAD(gpt, norm_eps, NAN, "norm-epsilon");
     BAD(gpt, init_std, -1, "init-method-std");
@@ -311,7 +366,9 @@ static void flops_from_the_matrices(void)
     T_NEAR(spec_step_flops(&l, 4, 1024) / (3 * B * T * token), 1, 1e-12);
 }
 
-T_MAIN(T_CASE(json_there_and_back), T_CASE(json_refuses), T_CASE(qk_norm_of_an_earlier_weft),
-       T_CASE(json_with_a_list_of_what_must_be_known), T_CASE(json_of_before_a_field_was_there),
-       T_CASE(check_names_what_cannot_be), T_CASE(pads_as_megatron), T_CASE(differences_are_named),
-       T_CASE(settles_what_is_not_used), T_CASE(flops_from_the_matrices))
+T_MAIN(T_CASE(json_there_and_back), T_CASE(patterns_of_layers_are_short),
+       T_CASE(features_that_nothing_describes), T_CASE(json_refuses),
+       T_CASE(qk_norm_of_an_earlier_weft), T_CASE(json_with_a_list_of_what_must_be_known),
+       T_CASE(json_of_before_a_field_was_there), T_CASE(check_names_what_cannot_be),
+       T_CASE(pads_as_megatron), T_CASE(differences_are_named), T_CASE(settles_what_is_not_used),
+       T_CASE(flops_from_the_matrices))
