@@ -16,7 +16,7 @@
 /* How a backend behaves; zeroed: the usual. */
 struct comm_options {
     double timeout;   /* seconds that a call waits for a rank to join; 0: 600 */
-    int64_t delay_us; /* tests: before it begins a call, the comm thread sleeps up to this */
+    int64_t delay_us; /* tests: the comm thread sleeps up to this before it opens one call in 4 */
     uint64_t seed;    /* of these delays */
     size_t message;   /* tests: most bytes of an MPI message; 0: 1 MiB in reductions, else 256 */
 };

@@ -13,34 +13,29 @@ static const double tolerances[DTYPE_COUNT] = {[DTYPE_F64] = 1e-9, [DTYPE_F32] =
 /* ---- all cells --------------------------------------------------------------------------------
  */
 
-/* Not yet: expert parallelism. Micro-batches must be shared out evenly. */
-bool space_can_run(const struct cell *c, const struct layout *l)
+/* Micro-batches must be shared out evenly. */
+static bool micros_fit(const struct cell *c, const struct layout *l)
 {
     int64_t micros = c->micros / l->mesh.dp;
-    return l->mesh.ep == 1 && l->mesh.etp == l->mesh.tp && c->micros % l->mesh.dp == 0 &&
-           (l->chunks == 1 || micros % l->mesh.pp == 0);
+    return c->micros % l->mesh.dp == 0 && (l->chunks == 1 || micros % l->mesh.pp == 0);
 }
 
-static const struct recompute recomputations[] = {{RECOMPUTE_NONE, 0, false},
-                                                  {RECOMPUTE_SELECTIVE, 0, false},
-                                                  {RECOMPUTE_UNIFORM, 1, false},
-                                                  {RECOMPUTE_BLOCK, 1, false},
-                                                  {RECOMPUTE_UNIFORM, 2, true}};
+static const struct recompute recomputations[] = {
+    {RECOMPUTE_NONE, 0, false},    {RECOMPUTE_SELECTIVE, 0, false}, {RECOMPUTE_UNIFORM, 1, false},
+    {RECOMPUTE_UNIFORM, 3, false}, {RECOMPUTE_BLOCK, 1, false},     {RECOMPUTE_UNIFORM, 2, true},
+    {RECOMPUTE_BLOCK, 1, true}};
 
 enum { RECOMPUTATIONS = sizeof(recomputations) / sizeof(recomputations[0]) };
 
-/* What the trainer refuses, or does not look at. */
-static bool makes_sense(const struct cell *c)
+/* Uneven shares of a model's layers: a stage of the embedding alone, and of 8 stages one that has
+ * nothing and one of the head alone. NULL: there is one stage. */
+static const int64_t *uneven_layers(int stages, int64_t layers)
 {
-    const struct layout *l = &c->layout;
-    bool shares = l->mesh.dp * l->mesh.cp > 1;
-    if (c->recompute.distribute && (l->mesh.tp == 1 || l->sequence))
-        return false;
-    if (c->overlap && !shares)
-        return false;
-    if ((c->overlap & OVERLAP_WEIGHTS) && l->zero == 0)
-        return false;
-    return c->spec.layers == 4 || l->chunks > 1; /* 8 layers are there for more chunks */
+    static const int64_t four[3][8] = {{1, 3}, {0, 2, 1, 1}, {0, 1, 1, 0, 1, 0, 1, 0}};
+    static const int64_t eight[3][8] = {{5, 3}, {1, 3, 0, 4}, {0, 2, 1, 1, 0, 2, 2, 0}};
+    if (stages == 1)
+        return NULL;
+    return (layers == 4 ? four : eight)[stages / 4];
 }
 
 static void add_cell(struct space *s, const struct cell *c, int base)
@@ -55,16 +50,38 @@ static void add_cell(struct space *s, const struct cell *c, int base)
     s->base[s->n++] = base;
 }
 
-static void add_layout(struct space *s, struct cell c, int base)
+/* What alternates: overlap and copies of the optimizer's state, where the layout has them. */
+static void take_turn(struct cell *c, const struct layout_model *m, size_t overlap, size_t copies)
 {
     static const unsigned overlaps[] = {0, OVERLAP_GRADIENTS, OVERLAP_GRADIENTS | OVERLAP_WEIGHTS};
-    for (int r = 0; r < RECOMPUTATIONS; r++)
-        for (size_t o = 0; o < sizeof(overlaps) / sizeof(overlaps[0]); o++) {
+    struct layout *l = &c->layout;
+    int shares = l->mesh.dp * l->mesh.cp;
+    c->overlap = shares > 1 ? overlaps[overlap % (l->zero ? 3 : 2)] : 0;
+    l->mesh.instances = shares > 2 && l->zero && copies % 2 ? 2 : 0;
+    if (layout_check(m, l, mesh_world(l->mesh), NULL))
+        l->mesh.instances = 0;
+}
+
+static void add_layout(struct space *s, struct cell c, const struct layout_model *m, size_t turn,
+                       int base)
+{
+    const struct layout l = c.layout;
+    const int64_t *uneven = uneven_layers(l.mesh.pp * l.chunks, c.spec.layers);
+    for (size_t r = 0; r < RECOMPUTATIONS; r++)
+        for (size_t k = 0; k <= (uneven != NULL); k++) {
             c.recompute = recomputations[r];
-            c.overlap = overlaps[o];
-            if (makes_sense(&c))
+            c.layout = l;
+            c.layout.layers = k ? uneven : NULL;
+            take_turn(&c, m, turn + r + k, turn + r / 2 + k);
+            if (!c.recompute.distribute || (l.mesh.tp > 1 && !l.sequence))
                 add_cell(s, &c, base);
         }
+}
+
+/* 8 layers are there for more stages than 4 layers can be. */
+static bool adds_stages(const struct cell *c, const struct layout *l)
+{
+    return c->spec.layers == 4 || l->chunks > 1 || l->mesh.pp > 4;
 }
 
 static void add_layouts(struct space *s, struct cell c, int base)
@@ -81,9 +98,9 @@ static void add_layouts(struct space *s, struct cell c, int base)
         struct layout *all;
         size_t n = layout_list(&m, world, &all);
         for (size_t i = 0; i < n; i++)
-            if (space_can_run(&c, &all[i])) {
+            if (micros_fit(&c, &all[i]) && adds_stages(&c, &all[i])) {
                 c.layout = all[i];
-                add_layout(s, c, base);
+                add_layout(s, c, &m, i, base);
             }
         free(all);
     }
@@ -111,6 +128,7 @@ void space_open(struct space *ret)
         if (i & 16)
             c.spec.layers = 8;
         c.documents = i & 32;
+        c.per_token = (i >> 2 ^ i >> 5) & 1;
         add_layouts(ret, c, i);
         ret->bases = (size_t)i + 1;
     }
@@ -170,52 +188,79 @@ void space_axes(const struct cell *c, int value[SPACE_AXES])
                                  recomputation_of(c),
                                  (int)c->overlap,
                                  log2_of(l->mesh.tp),
+                                 l->mesh.cp > 1 ? 1 + (int)l->context : 0,
                                  log2_of(l->mesh.cp),
                                  log2_of(l->mesh.dp),
                                  log2_of(l->mesh.pp) * 2 + l->mesh.pp_before_dp,
                                  l->sequence,
                                  l->chunks,
-                                 l->zero};
+                                 l->zero,
+                                 l->mesh.instances > 1,
+                                 l->layers != NULL,
+                                 c->per_token,
+                                 log2_of(l->mesh.ep),
+                                 l->mesh.etp < l->mesh.tp};
     memcpy(value, all, sizeof(all));
 }
 
-/* seen[a * SPACE_VALUES + x][b * SPACE_VALUES + y]: axis a has value x, and axis b > a value y. */
+/* at[a * SPACE_VALUES + x][b * SPACE_VALUES + y], where axis a has value x, and axis b > a value y:
+ * 1 + the number of a cell that has them; 0: none yet. */
 enum { SPACE_ROWS = SPACE_AXES * SPACE_VALUES };
 struct pairs {
-    bool seen[SPACE_ROWS][SPACE_ROWS];
+    size_t at[SPACE_ROWS][SPACE_ROWS];
 };
 
 /* Pairs of the cell that are not there yet; puts them there if `add`. */
-static size_t new_pairs(struct pairs *p, const struct cell *c, bool add)
+static size_t new_pairs(struct pairs *p, const struct space *s, size_t cell, bool add)
 {
     int value[SPACE_AXES];
     size_t n = 0;
-    space_axes(c, value);
+    space_axes(&s->at[cell], value);
     for (int a = 0; a < SPACE_AXES; a++)
         for (int b = a + 1; b < SPACE_AXES; b++) {
-            bool *at = &p->seen[a * SPACE_VALUES + value[a]][b * SPACE_VALUES + value[b]];
-            n += !*at;
-            *at = *at || add;
+            size_t *at = &p->at[a * SPACE_VALUES + value[a]][b * SPACE_VALUES + value[b]];
+            if (*at)
+                continue;
+            n++;
+            *at = add ? cell + 1 : 0;
         }
     return n;
 }
 
-/* The best of some random cells; if none brings a new pair, the next cell that does. */
-static size_t next_cell(const struct space *s, struct pairs *p, uint64_t seed, uint64_t turn)
+/* All pairs; the cell of each is one of any part of the space. Returns how many. */
+static size_t find_pairs(const struct space *s, struct pairs *ret, uint64_t seed)
+{
+    enum { STEP = 1000003 }; /* a prime */
+    size_t pairs = 0, begin = t_rand(seed, 0) % s->n;
+    memset(ret, 0, sizeof(*ret));
+    BUG_ON(s->n % STEP == 0, "steps of %d do not meet all cells", (int)STEP);
+    for (size_t i = 0; i < s->n; i++)
+        pairs += new_pairs(ret, s, (begin + i * STEP) % s->n, true);
+    return pairs;
+}
+
+static size_t cell_of_missing(const struct pairs *all, const struct pairs *covered)
+{
+    for (int x = 0; x < SPACE_ROWS; x++)
+        for (int y = 0; y < SPACE_ROWS; y++)
+            if (all->at[x][y] && !covered->at[x][y])
+                return all->at[x][y] - 1;
+    BUG("no pair is missing");
+}
+
+/* The best of some random cells; if none brings a new pair, one that does. */
+static size_t next_cell(const struct space *s, const struct pairs *all, struct pairs *covered,
+                        uint64_t seed, uint64_t turn)
 {
     size_t best = 0, most = 0;
     for (uint64_t k = 0; k < 64; k++) {
-        size_t i = t_rand(seed + turn, k) % s->n, n = new_pairs(p, &s->at[i], false);
+        size_t i = t_rand(seed + turn, k) % s->n, n = new_pairs(covered, s, i, false);
         if (n > most) {
             most = n;
             best = i;
         }
     }
-    for (size_t i = 0; i < s->n && !most; i++) {
-        best = (t_rand(seed + turn, 64) + i) % s->n;
-        most = new_pairs(p, &s->at[best], false);
-    }
-    return best;
+    return most ? best : cell_of_missing(all, covered);
 }
 
 size_t space_sample(const struct space *s, uint64_t seed, size_t n, size_t *ret, size_t *ret_pairs,
@@ -224,16 +269,12 @@ size_t space_sample(const struct space *s, uint64_t seed, size_t n, size_t *ret,
     static struct pairs all, covered;
     bool *taken = mem_new(s->n, sizeof(*taken));
     size_t taken_n = 0, count = 0;
-    memset(&all, 0, sizeof(all));
     memset(&covered, 0, sizeof(covered));
-    *ret_pairs = *ret_missing = 0;
-    for (size_t i = 0; i < s->n; i++)
-        *ret_pairs += new_pairs(&all, &s->at[i], true);
-    *ret_missing = *ret_pairs;
+    *ret_pairs = *ret_missing = find_pairs(s, &all, seed);
     for (uint64_t turn = 0; taken_n < n && taken_n < s->n; turn++) {
-        size_t i =
-            *ret_missing ? next_cell(s, &covered, seed, turn) : t_rand(seed + turn, 65) % s->n;
-        *ret_missing -= new_pairs(&covered, &s->at[i], true);
+        size_t i = *ret_missing ? next_cell(s, &all, &covered, seed, turn)
+                                : t_rand(seed + turn, 65) % s->n;
+        *ret_missing -= new_pairs(&covered, s, i, true);
         taken_n += !taken[i];
         taken[i] = true;
     }

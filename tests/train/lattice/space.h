@@ -3,10 +3,12 @@
 #define TESTS_TRAIN_LATTICE_SPACE_H
 
 /*
- * All cells of the lattice: models, types, counts of micro-batches, dropout, documents,
- * recomputation, overlap and every valid layout of 1, 2, 4 and 8 ranks (layout_list). What a cell
- * has that another axis could change is a row of space_axes; what train cannot run yet, or what
- * would only repeat another cell, is a rule of space.c.
+ * All cells of the lattice: each valid layout of 1, 2, 4 and 8 ranks (layout_list), with even and
+ * with uneven stages, of each model, type, count of micro-batches and layers, with and without
+ * dropout and documents, with each recomputation. The objective, overlap and the copies of the
+ * optimizer's state are not multiplied with all of these but alternate from cell to cell. What
+ * would only repeat another cell is a rule of space.c; the values of a cell are those of
+ * space_axes.
  */
 
 #include "tests/train/lattice/world.h"
@@ -19,15 +21,12 @@ struct space {
     size_t room, bases;
 };
 
-enum { SPACE_AXES = 15, SPACE_VALUES = 9 };
+enum { SPACE_AXES = 21, SPACE_VALUES = 9 };
 
 void space_open(struct space *ret);
 /* Those of one model, in double. */
 void space_open_model(struct space *ret, struct spec model);
 void space_close(struct space *s);
-
-/* Whether train can run such a layout of the cell's model and batch today. */
-bool space_can_run(const struct cell *c, const struct layout *l);
 
 /* The cell's value on each axis, below SPACE_VALUES. */
 void space_axes(const struct cell *c, int value[SPACE_AXES]);

@@ -73,11 +73,18 @@ struct cell_numbers {
     bool *held;
 };
 
+/* The largest values of a flat slab. */
+struct cell_sizes {
+    double (*source)[PARAM_SOURCES]; /* [params.n]: of each tensor */
+    double kind[PARAM_KINDS];
+};
+
 /* What a single rank ends with. Zeroed: nothing yet. */
 struct cell_single {
     int steps;
     struct params params;
     struct cell_numbers grads, weights;
+    struct cell_sizes grad_sizes, weight_sizes;
     double loss[CELL_STEPS], norm[CELL_STEPS], balance[CELL_STEPS];
 };
 
