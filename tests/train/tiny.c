@@ -58,6 +58,17 @@ struct spec tiny_qwen3(void)
     return s;
 }
 
+struct spec tiny_neox(void)
+{
+    struct spec s = tiny_gpt();
+    s.position = SPEC_ROPE;
+    s.rope_percent = 0.5;
+    s.act = SPEC_GELU_ERF;
+    s.tied = false;
+    s.parallel = true;
+    return s;
+}
+
 struct spec tiny_mixtral(void)
 {
     struct spec s = tiny_llama();

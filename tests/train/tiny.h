@@ -19,6 +19,9 @@ struct spec tiny_llama(void);
 /* Qwen 3: Llama with QK norm, heads wider than the model. */
 struct spec tiny_qwen3(void);
 
+/* GPT-NeoX: parallel residual, partial rotary, LayerNorm, biases, untied. */
+struct spec tiny_neox(void);
+
 /* Mixtral: Llama with 5 experts, 2 for each token, balancing and z losses. */
 struct spec tiny_mixtral(void);
 

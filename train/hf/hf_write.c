@@ -381,7 +381,7 @@ static void new_rotary(const struct hf_model *m, struct buf *b)
         put_text(b, "hidden_act", s->act == SPEC_GELU_ERF ? "gelu" : "gelu_new");
         put_real(b, "layer_norm_eps", s->norm_eps);
         put_real(b, "hidden_dropout", s->hidden_dropout);
-        put_bool(b, "use_parallel_residual", false);
+        put_bool(b, "use_parallel_residual", s->parallel);
         put_real(b, "rotary_pct", s->rope_percent);
         put_real(b, "rotary_emb_base", s->rope_base);
     } else {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/model/attention.h"
 #include "train/model/model.h"
+#include "train/model/parallel.h"
 #include "train/ops/head_norm.h"
 
 /*
@@ -130,6 +131,29 @@ static void mlp_forward(struct model *m, const struct model_pass *p, int l)
     slab_reset(m->ops->workspace, mark);
 }
 
+/* y2 from the stream x that the attention's norm had read, and what waits in sub. */
+static void after_attention(struct model *m, const struct model_pass *p, int l, struct tensor x)
+{
+    const struct layer_weights *w = &m->w.layer[l];
+    const struct layer_acts *a = &m->a.layer[l];
+    if (m->spec->parallel) {
+        parallel_forward(m, p, l, x);
+        return;
+    }
+    op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
+                                        .eps = (float)m->spec->norm_eps,
+                                        .y = stream_rows(m, p, a->y2),
+                                        .r = stream_rows(m, p, a->r2),
+                                        .mean = stream_rows(m, p, a->mean2),
+                                        .rstd = stream_rows(m, p, a->rstd2),
+                                        .x = x,
+                                        .a = stream_rows(m, p, m->a.sub),
+                                        .bias = w->out_b,
+                                        .w = w->norm2,
+                                        .b = w->norm2_b,
+                                        .drop = model_dropout(m, p, DROP_OUT, l)});
+}
+
 void block_forward(struct model *m, const struct model_pass *p, int l, struct tensor x,
                    struct tensor sub, struct tensor sub_bias)
 {
@@ -157,18 +181,7 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
                                         .b = w->norm1_b,
                                         .drop = model_dropout(m, p, DROP_MLP, l - 1)});
     attention_forward(m, p, l);
-    op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
-                                        .eps = (float)m->spec->norm_eps,
-                                        .y = stream_rows(m, p, a->y2),
-                                        .r = stream_rows(m, p, a->r2),
-                                        .mean = stream_rows(m, p, a->mean2),
-                                        .rstd = stream_rows(m, p, a->rstd2),
-                                        .x = tensor_none(sub) ? x : stream_rows(m, p, a->r1),
-                                        .a = stream_rows(m, p, m->a.sub),
-                                        .bias = w->out_b,
-                                        .w = w->norm2,
-                                        .b = w->norm2_b,
-                                        .drop = model_dropout(m, p, DROP_OUT, l)});
+    after_attention(m, p, l, tensor_none(sub) ? x : stream_rows(m, p, a->r1));
     if (m->spec->experts)
         experts_forward(m, p, l);
     else
@@ -257,6 +270,25 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
     slab_reset(ws, mark);
 }
 
+/* dy (gradient of y2) -> dsub */
+static void before_attention_backward(struct model *m, const struct model_pass *p, int l)
+{
+    const struct layer_weights *w = &m->w.layer[l], *g = &m->g.layer[l];
+    const struct layer_acts *a = &m->a.layer[l];
+    op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
+                                                .dr = stream_rows(m, p, m->a.dr),
+                                                .dy = stream_rows(m, p, m->a.dy),
+                                                .r = stream_rows(m, p, a->r2),
+                                                .mean = stream_rows(m, p, a->mean2),
+                                                .rstd = stream_rows(m, p, a->rstd2),
+                                                .w = w->norm2,
+                                                .dw = g->norm2,
+                                                .db = g->norm2_b,
+                                                .da = stream_rows(m, p, m->a.dsub),
+                                                .dbias = g->out_b,
+                                                .drop = model_dropout(m, p, DROP_OUT, l)});
+}
+
 /* On entry dsub is the gradient of this block's MLP output, on return that of the output below. */
 void block_backward(struct model *m, const struct model_pass *p, int l, bool first,
                     struct tensor below_bias)
@@ -265,6 +297,7 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
     const struct layer_acts *a = &m->a.layer[l];
     struct tensor dr = stream_rows(m, p, m->a.dr), dy = stream_rows(m, p, m->a.dy);
     struct tensor dsub = stream_rows(m, p, m->a.dsub), none = {0};
+    size_t mark = slab_mark(m->ops->workspace);
 
     unit_use(m, unit_of_layer(m, l), first ? UNIT_NONE : unit_of_layer(m, l - 1));
     unit_add(m, unit_of_layer(m, l));
@@ -275,24 +308,18 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
         experts_backward(m, p, l);
     else
         mlp_backward(m, p, l);
-    op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
-                                                .dr = dr,
-                                                .dy = dy,
-                                                .r = stream_rows(m, p, a->r2),
-                                                .mean = stream_rows(m, p, a->mean2),
-                                                .rstd = stream_rows(m, p, a->rstd2),
-                                                .w = w->norm2,
-                                                .dw = g->norm2,
-                                                .db = g->norm2_b,
-                                                .da = dsub,
-                                                .dbias = g->out_b,
-                                                .drop = model_dropout(m, p, DROP_OUT, l)});
+    struct tensor dy2 = none, r1 = first ? stream_rows(m, p, m->a.x) : stream_rows(m, p, a->r1);
+    if (m->spec->parallel)
+        dy2 = parallel_backward(m, p, l);
+    else
+        before_attention_backward(m, p, l);
     attention_backward(m, p, l);
+    if (m->spec->parallel)
+        parallel_backward_norm(m, p, l, r1, dy2);
     op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
                                                 .dr = dr,
                                                 .dy = dy,
-                                                .r = first ? stream_rows(m, p, m->a.x)
-                                                           : stream_rows(m, p, a->r1),
+                                                .r = r1,
                                                 .mean = stream_rows(m, p, a->mean1),
                                                 .rstd = stream_rows(m, p, a->rstd1),
                                                 .w = w->norm1,
@@ -301,6 +328,7 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
                                                 .da = first ? none : dsub,
                                                 .dbias = first ? none : below_bias,
                                                 .drop = model_dropout(m, p, DROP_MLP, l - 1)});
+    slab_reset(m->ops->workspace, mark);
     m->ops->layer = -1;
     unit_done(m, unit_of_layer(m, l));
 }

@@ -228,8 +228,7 @@ static void read_gpt_neox(struct hf_reader *h, struct hf_model *m)
     if (!hf_get(h, "rotary_pct") && !hf_get(h, "partial_rotary_factor") &&
         !hf_get(h, "rope_parameters"))
         s->rope_percent = 0.25;
-    if (hf_bool(h, "use_parallel_residual", true))
-        s->features |= SPEC_PARALLEL_RESIDUAL;
+    s->parallel = hf_bool(h, "use_parallel_residual", true);
     if (!h->code && (s->heads < 1 || s->hidden % s->heads))
         h->code = err_set(h->e, ERR_DATA,
                           "%s: \"hidden_size\" %lld is not a multiple of \"num_attention_heads\" "
@@ -502,19 +501,23 @@ int hf_model_of_spec(const struct spec *s, const char *name, struct hf_model *re
     m.out_bias = m.mlp_bias = s->bias;
     if (s->features)
         return err_set(e, ERR_USAGE, "%s: it has no config.json, which its family needs", name);
-    if (s->experts && !layernorm && rope && !s->qkv_bias && !s->qk_norm && s->rope_percent == 1 &&
-        !s->route_before && s->rope_scaling == SPEC_ROPE_PLAIN &&
+    if (s->experts && !layernorm && rope && !s->qkv_bias && !s->qk_norm && !s->parallel &&
+        s->rope_percent == 1 && !s->route_before && s->rope_scaling == SPEC_ROPE_PLAIN &&
         s->hidden == s->heads * s->head_dim)
         m.family = HF_MIXTRAL;
     else if (s->experts)
         return err_set(e, ERR_USAGE,
                        "%s: no family of transformers has these experts with such a model", name);
-    else if (layernorm && !rope && !gated && s->bias && s->kv_heads == s->heads &&
+    else if (layernorm && !rope && !gated && s->bias && !s->parallel && s->kv_heads == s->heads &&
              s->hidden == s->heads * s->head_dim)
         m.family = HF_GPT2;
     else if (layernorm && rope && !gated && s->bias && s->kv_heads == s->heads &&
              s->rope_scaling == SPEC_ROPE_PLAIN && s->hidden == s->heads * s->head_dim)
         m.family = HF_GPT_NEOX;
+    else if (s->parallel)
+        return err_set(e, ERR_USAGE,
+                       "%s: no family of transformers has such a model with a parallel residual",
+                       name);
     else if (!layernorm && rope && gated && !s->bias && !s->qkv_bias && s->rope_percent == 1 &&
              s->qk_norm)
         m.family = HF_QWEN3;

@@ -88,7 +88,7 @@ struct shape_value {
     double flag, file;
 };
 
-enum { SHAPE_VALUES = 26 };
+enum { SHAPE_VALUES = 27 };
 
 static const char *name_at(size_t offset)
 {
@@ -127,6 +127,7 @@ static void shape_values(const struct spec_flags *f, const struct spec *s,
         {NAME(no_bias), f->no_bias, !s->bias},
         {NAME(qkv_bias), f->qkv_bias, s->bias || s->qkv_bias},
         {NAME(qk_norm), f->qk_norm, s->qk_norm},
+        {NAME(parallel), f->parallel, s->parallel},
         {NAME(untie), f->untie, !s->tied},
         {NAME(experts), (double)f->experts, (double)s->experts},
         /* these have no meaning without experts */
@@ -305,6 +306,7 @@ static struct spec from_options(const struct spec_flags *f, int64_t vocab)
         .bias = !f->no_bias,
         .qkv_bias = f->qkv_bias,
         .qk_norm = f->qk_norm,
+        .parallel = f->parallel,
         .init_std = f->init_std,
         .hidden_dropout = f->hidden_dropout,
         .attention_dropout = f->attention_dropout,

@@ -43,6 +43,7 @@ struct spec_flags {
     bool no_bias;    /* --disable-bias-linear */
     bool qkv_bias;   /* --add-qkv-bias */
     bool qk_norm;    /* --qk-layernorm */
+    bool parallel;   /* --use-parallel-residual */
     bool untie;      /* --untie-embeddings-and-output-weights */
     double init_std; /* --init-method-std */
     double attention_dropout, hidden_dropout;
@@ -133,6 +134,11 @@ struct spec_flags {
                 .group = "model", .verbs = v, .brief = "norms on queries and keys",                \
                 .help = "RMS norm of each head of queries and keys, before rotary positions; "     \
                         "needs --normalization RMSNorm"),                                          \
+        OPT_ROW(.name = "use-parallel-residual", .type = OPT_SWITCH,                               \
+                .offset = offsetof(S, m.parallel), .group = "model", .verbs = v,                   \
+                .brief = "attention and MLP side by side",                                         \
+                .help = "attention and MLP both read the block's input, and their outputs are "    \
+                        "added to it (GPT-NeoX)"),                                                 \
         OPT_ROW(.name = "untie-embeddings-and-output-weights", .type = OPT_SWITCH,                 \
                 .offset = offsetof(S, m.untie), .group = "model", .verbs = v,                      \
                 .help = "output head with its own matrix"),                                        \

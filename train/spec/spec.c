@@ -73,6 +73,7 @@ static const struct field fields[] = {
     FIELD("qk-layernorm", FIELD_BOOL, false, qk_norm, NULL),
     FIELD("window-size", FIELD_INT, 0, window, NULL),
     FIELD("window-layers", FIELD_LAYERS, 0, windowed, NULL),
+    FIELD("use-parallel-residual", FIELD_BOOL, false, parallel, NULL),
     FIELD("features", FIELD_FEATURES, 0, features, NULL),
 };
 
@@ -380,7 +381,8 @@ int spec_from_manifest(const struct json *o, const struct json *must_know, const
     }
     derive(o, &s);
     s.qk_norm |= (s.features & SPEC_QK_NORM) != 0;
-    s.features &= ~(unsigned)SPEC_QK_NORM;
+    s.parallel |= (s.features & SPEC_PARALLEL_RESIDUAL) != 0;
+    s.features &= ~(unsigned)(SPEC_QK_NORM | SPEC_PARALLEL_RESIDUAL);
     for (size_t i = 0; i < o->length; i++) {
         int k = 0;
         while (k < FIELDS && strcmp(o->child[i].key, fields[k].key) != 0)

@@ -37,7 +37,7 @@ struct spec_layers {
 enum spec_feature {
     SPEC_QK_NORM = 1 << 0,           /* read from earlier checkpoints alone, as `qk_norm` */
     SPEC_EXPERTS = 1 << 1,           /* a mixture of experts */
-    SPEC_PARALLEL_RESIDUAL = 1 << 2, /* attention and MLP both read the block's input */
+    SPEC_PARALLEL_RESIDUAL = 1 << 2, /* likewise, as `parallel` */
     SPEC_POST_NORM = 1 << 3,         /* norms after attention and after the MLP */
     SPEC_ZERO_CENTERED = 1 << 4,     /* norm weights are stored less one */
     SPEC_SOFTCAP = 1 << 5,           /* logits of attention or of the head pass through tanh */
@@ -74,6 +74,7 @@ struct spec {
     int64_t window; /* of a layer in `windowed`: a query sees so many keys, its own the last; 0: all
                        before it */
     struct spec_layers windowed;
+    bool parallel; /* attention and MLP both read the block's input (GPT-NeoX) */
     unsigned features; /* bits of enum spec_feature */
     double init_std;   /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
     double hidden_dropout, attention_dropout; /* training only */

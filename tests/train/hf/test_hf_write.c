@@ -85,17 +85,21 @@ static void a_model_of_ours(void)
                      .init_std = 0.02};
     static const struct hf_ids ids = {1, 6, -1};
     struct hf_model m, n;
+    struct spec neox = s;
     struct err e;
     struct buf b = {0}, what = {0};
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         if (i == 1)
-            s.position = SPEC_ROPE, s.rope_base = 500, s.rope_percent = 0.5;
+            s.position = SPEC_ROPE, s.rope_base = 500, s.rope_percent = 0.5, spec_settle(&s),
+            neox = s;
         if (i == 2)
             s.norm = SPEC_RMSNORM, s.act = SPEC_SWIGLU, s.rope_percent = 1, s.kv_heads = 1;
         if (i == 3)
             s.bias = false, s.qkv_bias = true;
         if (i == 4)
             s.qkv_bias = false, s.qk_norm = true, s.head_dim = 16;
+        if (i == 5) /* again from GPT-NeoX on */
+            s = neox, s.parallel = true;
         spec_settle(&s);
         T_OK(hf_model_of_spec(&s, "run", &m, &e), &e);
         hf_config_new(&m, DTYPE_F32, ids, &b);

@@ -54,6 +54,18 @@ struct spec cell_qwen3(void)
     return s;
 }
 
+struct spec cell_neox(void)
+{
+    struct spec s = cell_gpt();
+    s.position = SPEC_ROPE;
+    s.head_dim = 4;
+    s.rope_percent = 0.5;
+    s.act = SPEC_GELU_ERF;
+    s.tied = false;
+    s.parallel = true;
+    return s;
+}
+
 struct spec cell_mixtral(void)
 {
     struct spec s = cell_llama();

@@ -14,6 +14,8 @@ struct spec cell_gpt(void);
 struct spec cell_llama(void);
 /* Qwen 3: Llama with QK norm, heads wider than the model. */
 struct spec cell_qwen3(void);
+/* GPT-NeoX: parallel residual, partial rotary. */
+struct spec cell_neox(void);
 /* Mixtral: Llama with 4 experts, 2 for each token, balancing and z losses. */
 struct spec cell_mixtral(void);
 /* Mistral: Llama with windows of 3 keys, in two of three layers. */

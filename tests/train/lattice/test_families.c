@@ -34,5 +34,6 @@ static void run_family(struct spec spec)
 
 FAMILY(qwen3)
 FAMILY(mistral)
+FAMILY(neox)
 
-T_MAIN(T_CASE(qwen3), T_CASE(mistral))
+T_MAIN(T_CASE(qwen3), T_CASE(mistral), T_CASE(neox))

@@ -155,6 +155,16 @@ static void qwen3_gradients(void)
     check_gradients(s);
 }
 
+static void neox_gradients(void)
+{
+    struct spec s = tiny_neox(), mixture = tiny_mixtral();
+    check_gradients(s);
+    s.hidden_dropout = 0.2;
+    check_gradients(s);
+    mixture.parallel = true;
+    check_gradients(mixture);
+}
+
 static void mixtral_gradients(void)
 {
     struct spec s = tiny_mixtral();
@@ -210,6 +220,11 @@ static void qwen3_cache_equals_whole(void)
     check_cache(tiny_qwen3());
 }
 
+static void neox_cache_equals_whole(void)
+{
+    check_cache(tiny_neox());
+}
+
 static void mixtral_cache_equals_whole(void)
 {
     struct spec s = tiny_mixtral();
@@ -247,7 +262,8 @@ static void threads_do_not_change_a_bit(void)
 
 T_MAIN(T_CASE(documents_do_not_see_each_other), T_CASE(gpt_gradients),
        T_CASE(gpt_gradients_with_dropout), T_CASE(gpt_gradients_erf_untied),
-       T_CASE(llama_gradients), T_CASE(qwen3_gradients), T_CASE(qwen3_cache_equals_whole),
-       T_CASE(mixtral_gradients), T_CASE(mixtral_cache_equals_whole),
-       T_CASE(llama_gradients_tied_partial_rotary_qkv_bias), T_CASE(gpt_cache_equals_whole),
-       T_CASE(llama_cache_equals_whole), T_CASE(threads_do_not_change_a_bit))
+       T_CASE(llama_gradients), T_CASE(qwen3_gradients), T_CASE(neox_gradients),
+       T_CASE(neox_cache_equals_whole), T_CASE(qwen3_cache_equals_whole), T_CASE(mixtral_gradients),
+       T_CASE(mixtral_cache_equals_whole), T_CASE(llama_gradients_tied_partial_rotary_qkv_bias),
+       T_CASE(gpt_cache_equals_whole), T_CASE(llama_cache_equals_whole),
+       T_CASE(threads_do_not_change_a_bit))

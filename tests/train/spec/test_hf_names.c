@@ -207,7 +207,7 @@ static void globals_are_the_parameters_of_train(void)
         params_finish(&p);
         hf_map_finish(&map);
     }
-    T_EQ(runs, 7);
+    T_EQ(runs, 8);
 }
 
 /* ---- what lies where ----------------------------------------------------------------------- */
