@@ -13,7 +13,9 @@ import subprocess
 import sys
 import tempfile
 
-from hf446 import torch, transformers
+from hf446 import beside, torch, transformers
+
+gradients = beside("gradients")
 
 CONVERT, TRAIN, PREP, TOK, LOGITS, STORIES = (sys.argv[1:7] + [None] * 6)[:6]
 RUNS = ("gpt2", "llama", "llama-3.2", "llama-bias", "mistral", "qwen2", "qwen2-tied", "gpt_neox", "gpt_neox-serial", "phi3", "mixtral")
@@ -124,8 +126,16 @@ def round_trip(name, d):
                                 capture_output=True, check=False)
         if name in RUNS:
             close(torch.frombuffer(bytearray(logits.stdout), dtype=torch.float32).reshape(a.shape), b)
+            same_gradients(model, src, ckpt, d, ids)
         else:
             assert logits.returncode == 2 and b"train cannot run this model yet" in logits.stderr, logits
+
+
+def same_gradients(model, src, ckpt, d, ids):
+    loss = model(ids, labels=ids).loss
+    loss.backward()
+    found = {k: (p.shape, p.grad.contiguous().numpy().tobytes()) for k, p in model.named_parameters()}
+    gradients.check(CONVERT, LOGITS, ckpt, d, os.path.join(src, "config.json"), found, loss.item(), ids[0].tolist())
 
 
 def close(a, b):

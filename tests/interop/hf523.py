@@ -20,6 +20,8 @@ import tempfile
 import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import gradients  # noqa: E402
 # safetensors.py beside this file is a test and not the library
 sys.path = [p for p in sys.path if os.path.abspath(p or ".") != HERE]
 try:
@@ -65,6 +67,7 @@ MODELS = {
     "gemma2": ("Gemma2", dict(SMALL, head_dim=8, query_pre_attn_scalar=8), "float32", True),
 }
 RUNS = ("gpt2", "llama", "qwen2", "qwen3", "qwen3-tied")
+GRADIENTS = ("qwen3", "qwen3-tied")  # recorded; those of other families are compared where 4.46 is, in hf.py
 NEW = ("Qwen3", "Qwen3Moe", "Gemma3")  # not in 4.46
 
 
@@ -131,6 +134,21 @@ def logits_of(folder):
         return load(folder, transformers)(torch.tensor([IDS])).logits[0].float().numpy()
 
 
+def gradients_of(folder):
+    """Loss and gradients, a tensor's as 16-bit shares of its largest value."""
+    torch, transformers = torch_and_transformers()
+    model = load(folder, transformers)
+    loss = model(torch.tensor([IDS]), labels=torch.tensor([IDS])).loss
+    loss.backward()
+    found = {}
+    for name, p in model.named_parameters():
+        g = p.grad.float().numpy()
+        most = float(np.abs(g).max())
+        share = np.round(g / (most or 1) * 32767).astype("<i2")
+        found[name] = [list(g.shape), most, base64.b64encode(zlib.compress(share.tobytes(), 9)).decode()]
+    return {"loss": loss.item(), "tensors": found}
+
+
 def record(file, names):
     """Saves each model, gives it the numbers of its names, loads and saves it again: that is the file whose sum is kept."""
     torch, transformers = torch_and_transformers()
@@ -153,6 +171,8 @@ def record(file, names):
             logits = logits_of(f"{d}/b").astype("<f4")
             out["models"][name] = {"files": files, "header": header, "sha256": sum_of(f"{d}/b/model.safetensors"),
                                    "logits": base64.b64encode(logits.tobytes()).decode()}
+            if name in GRADIENTS:
+                out["models"][name]["gradients"] = gradients_of(f"{d}/b")
     with open(file, "w", encoding="utf-8") as f:
         json.dump(out, f, indent=0)
         f.write("\n")
@@ -266,6 +286,14 @@ def check_logits(golden, ckpt, name):
     a = np.frombuffer(r.stdout, "<f4").reshape(len(IDS), -1)
     b = np.frombuffer(base64.b64decode(golden["logits"]), "<f4").reshape(a.shape)
     assert np.abs(a - b).max() < 1e-4 and (a.argmax(-1) == b.argmax(-1)).all(), np.abs(a - b).max()
+    if name not in GRADIENTS:
+        return
+    found = {}
+    for tensor, (shape, most, text) in golden["gradients"]["tensors"].items():
+        share = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<i2").astype("<f4")
+        found[tensor] = (shape, (share * np.float32(most / 32767)).tobytes())
+    root = os.path.dirname(ckpt)
+    gradients.check(CONVERT, LOGITS, ckpt, root, os.path.join(root, "src", "config.json"), found, golden["gradients"]["loss"], IDS)
 
 
 def live(golden, root, names):
