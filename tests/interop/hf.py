@@ -18,10 +18,11 @@ from hf446 import beside, torch, transformers
 gradients = beside("gradients")
 
 CONVERT, TRAIN, PREP, TOK, LOGITS, STORIES = (sys.argv[1:7] + [None] * 6)[:6]
-RUNS = ("gpt2", "llama", "llama-3.2", "llama-bias", "mistral", "qwen2", "qwen2-tied", "gpt_neox", "gpt_neox-serial", "phi3", "mixtral")
+RUNS = ("gpt2", "llama", "llama-3.2", "llama-bias", "mistral", "qwen2", "qwen2-tied", "gpt_neox", "gpt_neox-serial", "phi3", "phi3-long", "phi3-short", "mixtral")
 SMALL = dict(hidden_size=24, intermediate_size=20, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2,
              max_position_embeddings=48, vocab_size=37, bos_token_id=1, eos_token_id=2, pad_token_id=None)
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+LONG = dict(type="longrope", short_factor=[1.0, 1.5], long_factor=[1.25, 3.0])
 GPT2 = dict(n_embd=24, n_layer=2, n_head=3, n_positions=16, vocab_size=37, bos_token_id=1, eos_token_id=2)
 NEOX = {k: v for k, v in SMALL.items() if k != "num_key_value_heads"}
 MOE = dict(moe_intermediate_size=10, num_experts=3, num_experts_per_tok=2)
@@ -44,6 +45,8 @@ MODELS = {
     "mixtral": ("Mixtral", dict(SMALL, num_local_experts=3), "bfloat16", 9000),
     "qwen2_moe": ("Qwen2Moe", dict(SMALL, **MOE, shared_expert_intermediate_size=14, mlp_only_layers=[1]), "float32", None),
     "phi3": ("Phi3", SMALL, "bfloat16", None),
+    "phi3-long": ("Phi3", dict(SMALL, original_max_position_embeddings=6, rope_scaling=LONG), "float32", None),
+    "phi3-short": ("Phi3", dict(SMALL, original_max_position_embeddings=24, rope_scaling=LONG), "float32", None),
     "gemma2": ("Gemma2", dict(SMALL, head_dim=8, query_pre_attn_scalar=8), "bfloat16", 5000),
 }
 

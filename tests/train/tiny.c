@@ -69,6 +69,16 @@ struct spec tiny_neox(void)
     return s;
 }
 
+struct spec tiny_phi3(void)
+{
+    struct spec s = tiny_llama();
+    s.head_dim = 6;
+    s.rope_scaling = SPEC_ROPE_LONG;
+    s.rope_old_length = TINY_LENGTH / 2;
+    s.longrope = (struct spec_longrope){{1, 1.5, 2}, {1.25, 3, 4}, 1.19};
+    return s;
+}
+
 struct spec tiny_mixtral(void)
 {
     struct spec s = tiny_llama();

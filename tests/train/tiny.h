@@ -22,6 +22,9 @@ struct spec tiny_qwen3(void);
 /* GPT-NeoX: parallel residual, partial rotary, LayerNorm, biases, untied. */
 struct spec tiny_neox(void);
 
+/* Phi-3: Llama with longrope, whose rows are longer than half of its length. */
+struct spec tiny_phi3(void);
+
 /* Mixtral: Llama with 5 experts, 2 for each token, balancing and z losses. */
 struct spec tiny_mixtral(void);
 

@@ -60,6 +60,8 @@ int decoder_feed(struct decoder *d, const int32_t *id, int64_t n, struct err *e)
             return err_set(e, ERR_DATA, "token id %d is outside the model's vocabulary of %lld",
                            id[i], (long long)vocab);
     struct model_pass p = {.n = n, .sequences = 1, .max_len = n, .past = d->past};
+    if (!d->past && r->config.spec.rope_scaling == SPEC_ROPE_LONG)
+        model_fill_tables(&r->model, n);
     stage(d, id, n);
     model_forward(&r->model, &p);
     model_logits(&r->model, n - 1, 1, d->logits);

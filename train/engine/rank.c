@@ -321,7 +321,7 @@ int rank_bind(struct rank *r, struct err *e)
     }
     if (c->use == MODEL_TRAIN)
         r->model.a = r->pipe.place[0].acts;
-    model_fill_tables(&r->model);
+    model_fill_tables(&r->model, r->config.use == MODEL_DECODE ? 1 : r->config.seq_length);
     fill_weights(r, r->dev.pool);
     rank_spread_master(r);
     return dev_fault(&r->dev, e);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "train/model/context.h"
 #include "train/model/recompute.h"
@@ -125,12 +126,6 @@ static void take_cache(struct model *m, struct slab *s)
     }
 }
 
-static int64_t rotary(const struct spec *s)
-{
-    int64_t n = (int64_t)(s->rope_percent * (double)s->head_dim);
-    return n / 2 * 2;
-}
-
 /* What a forward pass keeps for its backward pass. */
 static void take_kept(const struct model *m, struct slab *s, struct acts *a)
 {
@@ -179,8 +174,8 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
     if (use == MODEL_DECODE)
         take_cache(m, s);
     if (m->spec->position == SPEC_ROPE) {
-        a->cos = slab_2d(s, m->ops->stat, length, rotary(m->spec) / 2);
-        a->sin = slab_2d(s, m->ops->stat, length, rotary(m->spec) / 2);
+        a->cos = slab_2d(s, m->ops->stat, length, spec_rotary(m->spec) / 2);
+        a->sin = slab_2d(s, m->ops->stat, length, spec_rotary(m->spec) / 2);
     }
     a->loss = slab_1d(s, m->ops->stat, m->tokens);
     if (m->context.cp > 1) {
@@ -222,7 +217,7 @@ void model_place_finish(struct acts *a)
  * between mixed. */
 static double scaled_frequency(const struct spec *s, double f)
 {
-    if (s->rope_scaling == SPEC_ROPE_PLAIN)
+    if (s->rope_scaling != SPEC_ROPE_LLAMA3)
         return f;
     double wave = 2 * acos(-1.0) / f, old = (double)s->rope_old_length;
     if (wave > old / s->rope_low)
@@ -241,7 +236,16 @@ static void acts_put(void *p, enum dtype d, int64_t i, double v)
         ((float *)p)[i] = (float)v;
 }
 
-void model_fill_tables(struct model *m)
+/* The angle of pair i from one position to the next; `far`: of longrope's longer sequences. */
+static double frequency(const struct spec *s, int64_t i, bool far)
+{
+    double f = pow(s->rope_base, -(double)(2 * i) / (double)spec_rotary(s));
+    if (s->rope_scaling != SPEC_ROPE_LONG)
+        return scaled_frequency(s, f);
+    return f / (far && !FAULT("longrope") ? s->longrope.far[i] : s->longrope.near[i]);
+}
+
+void model_fill_tables(struct model *m, int64_t length)
 {
     if (m->spec->position != SPEC_ROPE)
         return;
@@ -250,12 +254,15 @@ void model_fill_tables(struct model *m)
     int64_t half = c.size[1];
     size_t bytes = tensor_bytes(c);
     void *cosines = mem_new(1, bytes), *sines = mem_new(1, bytes);
+    bool is_long = m->spec->rope_scaling == SPEC_ROPE_LONG;
+    double scale = is_long ? m->spec->longrope.attention : 1;
+    int64_t near = is_long && length <= m->spec->rope_old_length ? m->spec->rope_old_length : 0;
     for (int64_t i = 0; i < half; i++) {
-        double f = scaled_frequency(m->spec,
-                                    pow(m->spec->rope_base, -(double)(2 * i) / (double)(2 * half)));
+        double f[2] = {frequency(m->spec, i, false), frequency(m->spec, i, true)};
         for (int64_t pos = 0; pos < c.size[0]; pos++) {
-            acts_put(cosines, c.dtype, pos * half + i, cos((double)pos * f));
-            acts_put(sines, c.dtype, pos * half + i, sin((double)pos * f));
+            double angle = (double)pos * f[pos >= near];
+            acts_put(cosines, c.dtype, pos * half + i, scale * cos(angle));
+            acts_put(sines, c.dtype, pos * half + i, scale * sin(angle));
         }
     }
     dev->fn->copy(dev, STREAM_COMPUTE, c.data, cosines, bytes);

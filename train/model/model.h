@@ -182,8 +182,9 @@ void model_place_finish(struct acts *a);
 void model_share_batch(struct acts *a, const struct acts *from);
 void model_finish(struct model *m);
 
-/* Fills cos and sin through the device; once, after binding. */
-void model_fill_tables(struct model *m);
+/* Fills cos and sin through the device, for sequences of `length` (longrope depends on it): after
+ * binding, and when decoding begins a text of another length. */
+void model_fill_tables(struct model *m, int64_t length);
 
 /* What a pass works on: the first `n` tokens of the micro-batch in acts.id ... */
 struct model_pass {

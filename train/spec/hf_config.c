@@ -499,7 +499,7 @@ int hf_model_of_spec(const struct spec *s, const char *name, struct hf_model *re
     struct hf_model m = {.spec = *s, .experts = s->experts, .expert_ffn = s->expert_ffn};
     m.qkv_bias = s->bias || s->qkv_bias;
     m.out_bias = m.mlp_bias = s->bias;
-    if (s->features)
+    if (s->features || s->rope_scaling == SPEC_ROPE_LONG)
         return err_set(e, ERR_USAGE, "%s: it has no config.json, which its family needs", name);
     if (s->experts && !layernorm && rope && !s->qkv_bias && !s->qk_norm && !s->parallel &&
         s->rope_percent == 1 && !s->route_before && s->rope_scaling == SPEC_ROPE_PLAIN &&

@@ -103,7 +103,7 @@ static const struct hf_key keys[] = {
     {"router_aux_loss_coef", MOE, SHAPE, NULL, NULL},
     {"router_jitter_noise", MOE, NOTHING, NULL, NULL},
 
-    {"original_max_position_embeddings", PHI3, NOTHING, NULL, NULL}, /* of longrope */
+    {"original_max_position_embeddings", PHI3, SHAPE, NULL, NULL}, /* of longrope */
 
     {"hidden_activation", GEMMA, SHAPE, NULL, NULL},
     {"attn_logit_softcapping", GEMMA, SHAPE, NULL, NULL},

@@ -6,6 +6,7 @@
  * rope_parameters, for Gemma 3 once per type of layer. Both may stand in one file and must agree.
  */
 
+#include <math.h>
 #include <string.h>
 
 #include "train/spec/hf_read.h"
@@ -21,7 +22,7 @@ static const char *const rope_keys[] = {"rope_type",        "type",
                                         "short_mscale",     "long_mscale"};
 
 /* Types of scaling that are carried along in the configuration but not run. */
-static const char *const carried[] = {"linear", "dynamic", "yarn", "longrope", "su"};
+static const char *const carried[] = {"linear", "dynamic", "yarn"};
 
 static bool rope_among(const char *word, const char *const *list, size_t n)
 {
@@ -50,6 +51,43 @@ struct rope_seen {
     bool theta, percent;
 };
 
+/* One list of a longrope: as many as there are, of pairs that spec_check counts. */
+static void rope_factors(struct hf_reader *in, const char *key, double ret[SPEC_LONGROPE_MAX])
+{
+    const struct json *v = hf_get(in, key);
+    if (!v || v->kind != JSON_ARRAY || v->length > SPEC_LONGROPE_MAX) {
+        hf_malformed(in, key, "an array of at most 64 numbers");
+        return;
+    }
+    for (size_t i = 0; i < v->length; i++) {
+        if (v->child[i].kind != JSON_INT && v->child[i].kind != JSON_REAL)
+            hf_malformed(in, key, "an array of numbers");
+        ret[i] = v->child[i].real;
+    }
+}
+
+/*
+ * The length that the model was trained for may stand beside the object, and the factor of the
+ * attention follows from how much longer it has become.
+ */
+static void rope_long(struct hf_reader *in, const struct hf_reader *root, struct spec *s)
+{
+    static const char old[] = "original_max_position_embeddings";
+    s->rope_scaling = SPEC_ROPE_LONG;
+    rope_factors(in, "short_factor", s->longrope.near);
+    rope_factors(in, "long_factor", s->longrope.far);
+    s->rope_old_length = hf_int(in, old, 0);
+    if (!s->rope_old_length && hf_get(root, old) && hf_get(root, old)->kind == JSON_INT)
+        s->rope_old_length = hf_get(root, old)->integer;
+    if (!s->rope_old_length)
+        s->rope_old_length = 4096; /* of Phi-3's class */
+    double longer = (double)s->max_positions / (double)s->rope_old_length;
+    longer = hf_real(in, "factor", longer);
+    s->longrope.attention =
+        hf_real(in, "attention_factor",
+                longer > 1 ? sqrt(1 + log(longer) / log((double)s->rope_old_length)) : 1);
+}
+
 /* rope_scaling, rope_parameters, or one layer type's part of the latter. */
 static void rope_object(struct hf_reader *h, const char *key, const struct json *v,
                         struct rope_seen *seen, struct spec *s)
@@ -72,6 +110,8 @@ static void rope_object(struct hf_reader *h, const char *key, const struct json 
         s->rope_low = hf_real(&in, "low_freq_factor", 0);
         s->rope_high = hf_real(&in, "high_freq_factor", 0);
         s->rope_old_length = hf_need_int(&in, "original_max_position_embeddings");
+    } else if (!strcmp(type, "longrope") || !strcmp(type, "su")) {
+        rope_long(&in, h, s);
     } else if (rope_among(type, carried, sizeof(carried) / sizeof(*carried))) {
         s->features |= SPEC_ROPE_OTHER;
     } else if (strcmp(type, "default") != 0) {

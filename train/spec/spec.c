@@ -13,7 +13,8 @@ enum field_kind {
     FIELD_NOT,
     FIELD_CHOICE,
     FIELD_LAYERS,
-    FIELD_FEATURES
+    FIELD_FEATURES,
+    FIELD_FACTORS
 };
 
 struct field {
@@ -50,7 +51,8 @@ static const struct field fields[] = {
           "rope"),
     FIELD("rotary-base", FIELD_REAL, 10000, rope_base, NULL),
     FIELD("rotary-percent", FIELD_REAL, 1, rope_percent, NULL),
-    FIELD("rope-scaling", FIELD_CHOICE, SPEC_ROPE_PLAIN, rope_scaling, "none", "llama3"),
+    FIELD("rope-scaling", FIELD_CHOICE, SPEC_ROPE_PLAIN, rope_scaling, "none", "llama3",
+          "longrope"),
     FIELD("rope-scaling-factor", FIELD_REAL, 8, rope_factor, NULL),
     FIELD("rope-low-freq-factor", FIELD_REAL, 1, rope_low, NULL),
     FIELD("rope-high-freq-factor", FIELD_REAL, 4, rope_high, NULL),
@@ -74,6 +76,9 @@ static const struct field fields[] = {
     FIELD("window-size", FIELD_INT, 0, window, NULL),
     FIELD("window-layers", FIELD_LAYERS, 0, windowed, NULL),
     FIELD("use-parallel-residual", FIELD_BOOL, false, parallel, NULL),
+    FIELD("longrope-short-factors", FIELD_FACTORS, 0, longrope.near, NULL),
+    FIELD("longrope-long-factors", FIELD_FACTORS, 0, longrope.far, NULL),
+    FIELD("longrope-attention-factor", FIELD_REAL, 0, longrope.attention, NULL),
     FIELD("features", FIELD_FEATURES, 0, features, NULL),
 };
 
@@ -194,6 +199,29 @@ static int read_layers(const struct field *f, const struct json *v, const char *
 
 /* ---- JSON both ways ------------------------------------------------------------------------ */
 
+static void write_factors(const double *v, int64_t n, struct buf *out)
+{
+    buf_addc(out, '[');
+    for (int64_t i = 0; i < n && i < SPEC_LONGROPE_MAX; i++) {
+        buf_adds(out, i ? ", " : "");
+        jsonw_real(out, v[i]);
+    }
+    buf_addc(out, ']');
+}
+
+static int read_factors(const struct field *f, const struct json *v, const char *name, double *ret,
+                        struct err *e)
+{
+    if (!v || v->kind != JSON_ARRAY || v->length > SPEC_LONGROPE_MAX)
+        return spec_wrong(f, name, "an array of at most 64 numbers", e);
+    for (size_t i = 0; i < v->length; i++) {
+        if (v->child[i].kind != JSON_INT && v->child[i].kind != JSON_REAL)
+            return spec_wrong(f, name, "an array of numbers", e);
+        ret[i] = v->child[i].real;
+    }
+    return 0;
+}
+
 static void write_field(const struct field *f, const struct spec *s, struct buf *out)
 {
     const char *p = (const char *)s + f->offset;
@@ -221,12 +249,17 @@ static void write_field(const struct field *f, const struct spec *s, struct buf 
     case FIELD_FEATURES:
         write_features(s->features, out);
         break;
+    case FIELD_FACTORS:
+        write_factors((const double *)(const void *)p, spec_rotary(s) / 2, out);
+        break;
     }
 }
 
 static bool is_usual(const struct field *f, const struct spec *s)
 {
     const char *p = (const char *)s + f->offset;
+    if (!strncmp(f->key, "longrope-", 9)) /* of that scaling alone */
+        return s->rope_scaling != SPEC_ROPE_LONG;
     if (f->offset < later || f->offset > offsetof(struct spec, features))
         return false;
     switch (f->kind) {
@@ -243,6 +276,8 @@ static bool is_usual(const struct field *f, const struct spec *s)
         return spec_layers_none((const void *)p);
     case FIELD_FEATURES:
         return !s->features;
+    case FIELD_FACTORS:
+        break;
     }
     BUG("field kind %d", (int)f->kind);
 }
@@ -301,6 +336,9 @@ static void set_usual(const struct field *f, struct spec *s)
     case FIELD_FEATURES:
         *(unsigned *)p = 0;
         return;
+    case FIELD_FACTORS:
+        memset(p, 0, SPEC_LONGROPE_MAX * sizeof(double));
+        return;
     }
 }
 
@@ -346,6 +384,8 @@ static int read_field(const struct field *f, const struct json *o, const char *n
         return read_layers(f, v, name, s, p, e);
     case FIELD_FEATURES:
         return read_features(f, v, name, p, e);
+    case FIELD_FACTORS:
+        return read_factors(f, v, name, p, e);
     }
     BUG("field kind %d", (int)f->kind);
 }

@@ -17,12 +17,13 @@
 
 enum {
     SPEC_HEAD_MAX = 1 << 16, /* channels of a head */
-    SPEC_LAYERS_MAX = 10000
+    SPEC_LAYERS_MAX = 10000,
+    SPEC_LONGROPE_MAX = 64 /* pairs of a head that are turned */
 };
 enum spec_norm { SPEC_LAYERNORM, SPEC_RMSNORM };
 enum spec_act { SPEC_GELU_TANH, SPEC_GELU_ERF, SPEC_SWIGLU };
 enum spec_position { SPEC_LEARNED, SPEC_ROPE };
-enum spec_rope_scaling { SPEC_ROPE_PLAIN, SPEC_ROPE_LLAMA3 };
+enum spec_rope_scaling { SPEC_ROPE_PLAIN, SPEC_ROPE_LLAMA3, SPEC_ROPE_LONG };
 
 /* Layers that differ from the others: the bit l % 8 of byte l / 8. */
 struct spec_layers {
@@ -49,6 +50,16 @@ enum spec_feature {
     SPEC_PART_BIAS = 1 << 11         /* biases on attention or on the MLP alone */
 };
 
+/*
+ * LongRoPE (Ding et al. 2024), as Phi-3 has it: the wavelength of each pair that is turned is
+ * multiplied by a factor of its own, by `far` in sequences longer than rope_old_length, otherwise
+ * by `near`; cosines and sines are multiplied by `attention`. Factors of pairs that are not there
+ * are 0.
+ */
+struct spec_longrope {
+    double near[SPEC_LONGROPE_MAX], far[SPEC_LONGROPE_MAX], attention;
+};
+
 struct spec {
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn;
     int64_t vocab;         /* true size: ids are below it */
@@ -62,9 +73,10 @@ struct spec {
     double rope_base, rope_percent;          /* percent: share of head_dim that is turned, 0 to 1 */
     double rope_factor, rope_low, rope_high; /* llama3 scaling: 8, 1, 4 */
     int64_t rope_old_length;                 /* 8192 */
-    bool tied;                               /* the head is the word embedding */
-    bool bias;                               /* on linear layers (and LayerNorm always has one) */
-    bool qkv_bias;                           /* on q, k, v alone (Qwen 2) */
+    struct spec_longrope longrope;
+    bool tied;     /* the head is the word embedding */
+    bool bias;     /* on linear layers (and LayerNorm always has one) */
+    bool qkv_bias; /* on q, k, v alone (Qwen 2) */
     int64_t experts,
         topk;           /* of a mixture of experts in every layer, and those of a token; 0: none */
     int64_t expert_ffn; /* MLP channels of an expert */
@@ -74,7 +86,7 @@ struct spec {
     int64_t window; /* of a layer in `windowed`: a query sees so many keys, its own the last; 0: all
                        before it */
     struct spec_layers windowed;
-    bool parallel; /* attention and MLP both read the block's input (GPT-NeoX) */
+    bool parallel;     /* attention and MLP both read the block's input (GPT-NeoX) */
     unsigned features; /* bits of enum spec_feature */
     double init_std;   /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
     double hidden_dropout, attention_dropout; /* training only */
@@ -107,6 +119,8 @@ static inline int64_t spec_window(const struct spec *s, int64_t layer)
 {
     return spec_layers_has(&s->windowed, layer) ? s->window : 0;
 }
+/* Channels of a head that are turned by rotary positions; even. */
+int64_t spec_rotary(const struct spec *s);
 
 /* Rounds vocab up to a multiple of divisible_by x tp. */
 int64_t spec_pad_vocab(int64_t vocab, int64_t divisible_by, int tp);

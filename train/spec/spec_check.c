@@ -60,6 +60,21 @@ static int check_sizes(const struct spec *s, struct err *e)
     return 0;
 }
 
+static int check_longrope(const struct spec *s, int64_t pairs, struct err *e)
+{
+    bool good = s->rope_old_length >= 1 && s->longrope.attention > 0 &&
+                isfinite(s->longrope.attention) && pairs <= SPEC_LONGROPE_MAX;
+    for (int64_t i = 0; good && i < pairs; i++)
+        good = s->longrope.near[i] > 0 && isfinite(s->longrope.near[i]) && s->longrope.far[i] > 0 &&
+               isfinite(s->longrope.far[i]);
+    return good
+               ? 0
+               : err_set(e, ERR_USAGE,
+                         "longrope over %lld positions: expected factors above 0, one of each kind "
+                         "for each of %lld pairs of channels (at most %d)",
+                         (long long)s->rope_old_length, (long long)pairs, SPEC_LONGROPE_MAX);
+}
+
 static int check_rope(const struct spec *s, struct err *e)
 {
     if (s->position != SPEC_ROPE)
@@ -69,14 +84,16 @@ static int check_rope(const struct spec *s, struct err *e)
     if (!(s->rope_percent > 0 && s->rope_percent <= 1))
         return err_set(e, ERR_USAGE, "rotary-percent is %g: it must be above 0 and at most 1",
                        s->rope_percent);
-    int64_t turned = (int64_t)(s->rope_percent * (double)s->head_dim);
-    if (turned < 2 || turned % 2)
+    int64_t turned = spec_rotary(s), exact = (int64_t)(s->rope_percent * (double)s->head_dim);
+    if (exact != turned || turned < 2)
         return err_set(e, ERR_USAGE,
                        "%lld of %lld dimensions of a head would be turned, which "
                        "is not a positive even number",
-                       (long long)turned, (long long)s->head_dim);
+                       (long long)exact, (long long)s->head_dim);
     if (s->rope_scaling == SPEC_ROPE_PLAIN)
         return 0;
+    if (s->rope_scaling == SPEC_ROPE_LONG)
+        return check_longrope(s, turned / 2, e);
     if (!(s->rope_factor >= 1) || !isfinite(s->rope_factor))
         return err_set(e, ERR_USAGE, "rope-scaling-factor is %g: it must be at least 1",
                        s->rope_factor);
@@ -190,12 +207,15 @@ void spec_settle(struct spec *s)
         s->rope_percent = 1;
         s->rope_scaling = SPEC_ROPE_PLAIN;
     }
-    if (s->rope_scaling == SPEC_ROPE_PLAIN) {
+    if (s->rope_scaling != SPEC_ROPE_LONG)
+        s->longrope = (struct spec_longrope){0};
+    if (s->rope_scaling != SPEC_ROPE_LLAMA3) {
         s->rope_factor = 8;
         s->rope_low = 1;
         s->rope_high = 4;
-        s->rope_old_length = 8192;
     }
+    if (s->rope_scaling == SPEC_ROPE_PLAIN)
+        s->rope_old_length = 8192;
     if (s->bias)
         s->qkv_bias = false;
     if (!s->window)
@@ -208,6 +228,11 @@ void spec_settle(struct spec *s)
         s->route_before = false;
         s->balance_coeff = s->z_coeff = 0;
     }
+}
+
+int64_t spec_rotary(const struct spec *s)
+{
+    return (int64_t)(s->rope_percent * (double)s->head_dim) / 2 * 2;
 }
 
 int64_t spec_pad_vocab(int64_t vocab, int64_t divisible_by, int tp)

@@ -66,6 +66,17 @@ struct spec cell_neox(void)
     return s;
 }
 
+struct spec cell_phi3(void)
+{
+    struct spec s = cell_llama();
+    s.rope_percent = 0.5;
+    s.head_dim = 8;
+    s.rope_scaling = SPEC_ROPE_LONG;
+    s.rope_old_length = 4;
+    s.longrope = (struct spec_longrope){{1, 1.5}, {1.25, 3}, 1.19};
+    return s;
+}
+
 struct spec cell_mixtral(void)
 {
     struct spec s = cell_llama();

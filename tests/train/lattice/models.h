@@ -16,6 +16,8 @@ struct spec cell_llama(void);
 struct spec cell_qwen3(void);
 /* GPT-NeoX: parallel residual, partial rotary. */
 struct spec cell_neox(void);
+/* Phi-3: Llama with longrope over a part of each head. */
+struct spec cell_phi3(void);
 /* Mixtral: Llama with 4 experts, 2 for each token, balancing and z losses. */
 struct spec cell_mixtral(void);
 /* Mistral: Llama with windows of 3 keys, in two of three layers. */

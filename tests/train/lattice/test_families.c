@@ -35,5 +35,6 @@ static void run_family(struct spec spec)
 FAMILY(qwen3)
 FAMILY(mistral)
 FAMILY(neox)
+FAMILY(phi3)
 
-T_MAIN(T_CASE(qwen3), T_CASE(mistral), T_CASE(neox))
+T_MAIN(T_CASE(qwen3), T_CASE(mistral), T_CASE(neox), T_CASE(phi3))

@@ -165,6 +165,11 @@ static void neox_gradients(void)
     check_gradients(mixture);
 }
 
+static void phi3_gradients(void)
+{
+    check_gradients(tiny_phi3());
+}
+
 static void mixtral_gradients(void)
 {
     struct spec s = tiny_mixtral();
@@ -225,6 +230,43 @@ static void neox_cache_equals_whole(void)
     check_cache(tiny_neox());
 }
 
+/* Logits of the last of n ids, once with the keys of all others in the cache. */
+static void phi3_cache_up_to_its_old_length(void)
+{
+    struct spec s = tiny_phi3();
+    s.rope_old_length = TINY_LENGTH;
+    check_cache(s);
+}
+
+/* The tables follow the text's length: with factors that differ, so do the logits of a long one. */
+static void longrope_follows_the_length(void)
+{
+    struct err e;
+    int32_t id[TINY_LENGTH] = {3, 1, 4, 1, 5, 9, 2, 6, 5};
+    double logits[2][3][TINY_VOCAB];
+    for (int k = 0; k < 2; k++) {
+        struct spec s = tiny_phi3();
+        struct decoder d;
+        s.longrope.far[1] = k ? 3 : 30;
+        struct rank_config c = tiny_config(s, DTYPE_F32);
+        c.use = MODEL_DECODE;
+        c.micro_batch = 1;
+        T_OK(rank_open(&rank, &c, &e), &e);
+        decoder_init(&d, &rank);
+        for (int i = 0; i < 3; i++) { /* short, long, short again */
+            d.past = 0;
+            T_OK(decoder_feed(&d, id, i == 1 ? TINY_LENGTH : TINY_LENGTH / 2, &e), &e);
+            memcpy(logits[k][i], d.host, sizeof(logits[k][i]));
+        }
+        slab_reset(&rank.slab[SLAB_WORKSPACE], 0);
+        decoder_finish(&d);
+        rank_close(&rank);
+    }
+    T_MEM(logits[0][0], logits[1][0], sizeof(logits[0][0]));
+    T_MEM(logits[0][0], logits[0][2], sizeof(logits[0][0]));
+    T_CHECK(memcmp(logits[0][1], logits[1][1], sizeof(logits[0][1])));
+}
+
 static void mixtral_cache_equals_whole(void)
 {
     struct spec s = tiny_mixtral();
@@ -262,8 +304,9 @@ static void threads_do_not_change_a_bit(void)
 
 T_MAIN(T_CASE(documents_do_not_see_each_other), T_CASE(gpt_gradients),
        T_CASE(gpt_gradients_with_dropout), T_CASE(gpt_gradients_erf_untied),
-       T_CASE(llama_gradients), T_CASE(qwen3_gradients), T_CASE(neox_gradients),
-       T_CASE(neox_cache_equals_whole), T_CASE(qwen3_cache_equals_whole), T_CASE(mixtral_gradients),
-       T_CASE(mixtral_cache_equals_whole), T_CASE(llama_gradients_tied_partial_rotary_qkv_bias),
-       T_CASE(gpt_cache_equals_whole), T_CASE(llama_cache_equals_whole),
-       T_CASE(threads_do_not_change_a_bit))
+       T_CASE(llama_gradients), T_CASE(qwen3_gradients), T_CASE(phi3_gradients),
+       T_CASE(phi3_cache_up_to_its_old_length), T_CASE(longrope_follows_the_length),
+       T_CASE(neox_gradients), T_CASE(neox_cache_equals_whole), T_CASE(qwen3_cache_equals_whole),
+       T_CASE(mixtral_gradients), T_CASE(mixtral_cache_equals_whole),
+       T_CASE(llama_gradients_tied_partial_rotary_qkv_bias), T_CASE(gpt_cache_equals_whole),
+       T_CASE(llama_cache_equals_whole), T_CASE(threads_do_not_change_a_bit))

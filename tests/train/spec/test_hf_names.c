@@ -99,6 +99,9 @@ static const char *const tiny[] = {
                       " \"shared_expert_intermediate_size\": 14, \"mlp_only_layers\": [1]}",
     TINY("qwen3_moe") ", \"num_local_experts\": 3, \"moe_intermediate_size\": 10,"
                       " \"decoder_sparse_step\": 2}",
+    TINY("phi3") ", \"original_max_position_embeddings\": 8, \"rope_scaling\": {\"type\": "
+                 "\"longrope\","
+                 " \"short_factor\": [1, 1, 1.5, 2], \"long_factor\": [1, 2, 3, 4]}}",
 };
 
 struct marks {
@@ -207,7 +210,7 @@ static void globals_are_the_parameters_of_train(void)
         params_finish(&p);
         hf_map_finish(&map);
     }
-    T_EQ(runs, 8);
+    T_EQ(runs, 9);
 }
 
 /* ---- what lies where ----------------------------------------------------------------------- */
@@ -276,7 +279,7 @@ static void a_spec_finds_its_family(void)
     struct err e;
     for (size_t i = 0; i < sizeof(tiny) / sizeof(tiny[0]); i++) {
         model_of(tiny[i], &m);
-        if (m.spec.features) {
+        if (m.spec.features || m.spec.rope_scaling == SPEC_ROPE_LONG) {
             T_ERR(hf_model_of_spec(&m.spec, "run", &again, &e), &e, ERR_USAGE, "config.json");
             continue;
         }

@@ -72,8 +72,12 @@ static int parse(const char *text, struct spec *ret, struct err *e)
 
 static void json_there_and_back(void)
 {
-    struct spec all[] = {gpt, llama(), windows(12), windows(4)}, back;
-    for (int i = 0; i < 4; i++) {
+    struct spec all[] = {gpt, llama(), windows(12), windows(4), llama()}, back;
+    all[4].rope_scaling = SPEC_ROPE_LONG;
+    for (int i = 0; i < 32; i++)
+        all[4].longrope.near[i] = 1.1 * i + 1, all[4].longrope.far[i] = 1.0 / 3 + i;
+    all[4].longrope.attention = 1.1902380714238083;
+    for (int i = 0; i < 5; i++) {
         struct buf b = {0}, again = {0};
         struct err e;
         spec_to_json(&all[i], &b);
@@ -93,6 +97,7 @@ static void json_there_and_back(void)
         T_EQ(back.rope_old_length, all[i].rope_old_length);
         for (int64_t l = 0; l < 12; l++)
             T_EQ(spec_window(&back, l), spec_window(&all[i], l));
+        T_MEM(&back.longrope, &all[i].longrope, sizeof(back.longrope));
         buf_finish(&b);
         buf_finish(&again);
     }
