@@ -143,7 +143,7 @@ static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
 int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
 {
     struct cursor at = {0};
-    int code = load_groups(r, c, optimizer ? groups_of(r) : 1, e);
+    int code = load_groups(r, c, optimizer && !FAULT("resume_moments") ? groups_of(r) : 1, e);
     if (code || !optimizer)
         return code;
     code = read_pair(c, pair_names[0], &at.steps, e);

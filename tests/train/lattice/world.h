@@ -46,10 +46,14 @@ struct cell {
     int steps;                /* the last one */
     const char *load, *save;  /* folders: of the checkpoint to start from, and of that which is
                                  written after the last step; NULL: none */
-    bool documents;           /* samples are cut into documents that do not see each other */
-    int64_t micros;           /* micro-batches of a step, of all data-parallel ranks */
-    uint64_t seed;            /* of the delays of collectives */
-    unsigned overlap;         /* bits of enum cell_overlap */
+    /* Called by each rank's thread after the last step, before it saves; NULL: nobody looks. The
+     * loader is at the samples that come next. */
+    void (*look)(void *arg, struct rank *r, struct loader *in);
+    void *look_arg;
+    bool documents;   /* samples are cut into documents that do not see each other */
+    int64_t micros;   /* micro-batches of a step, of all data-parallel ranks */
+    uint64_t seed;    /* of the delays of collectives */
+    unsigned overlap; /* bits of enum cell_overlap */
 };
 
 enum cell_overlap { OVERLAP_GRADIENTS = 1, OVERLAP_WEIGHTS = 2 };
@@ -92,7 +96,8 @@ struct cell_single {
 int cell_run_single(const struct cell *c, struct cell_single *ret, char *why, size_t size);
 void cell_single_finish(struct cell_single *s);
 
-/* All ranks of the cell's layout; 0, or -1 with the sentence of the first rank that differs. */
+/* All ranks of the cell's layout; 0, or -1 with the sentence of the first rank that differs. `want`
+ * NULL: none is compared. */
 int cell_run(const struct cell *c, const struct cell_single *want, double tolerance, char *why,
              size_t size);
 
