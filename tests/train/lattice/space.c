@@ -38,16 +38,16 @@ static const int64_t *uneven_layers(int stages, int64_t layers)
     return (layers == 4 ? four : eight)[stages / 4];
 }
 
-static void add_cell(struct space *s, const struct cell *c, int base)
+static void add_cell(struct space *s, const struct cell *c)
 {
     if (s->n == s->room) {
         s->room = s->room ? 2 * s->room : 4096;
         s->at = mem_grow(s->at, s->room, sizeof(*s->at));
-        s->base = mem_grow(s->base, s->room, sizeof(*s->base));
     }
-    s->at[s->n] = *c;
-    s->at[s->n].seed = s->n + 1;
-    s->base[s->n++] = base;
+    s->at[s->n++] = (struct space_cell){.base = s->bases - 1,
+                                        .layout = c->layout,
+                                        .recompute = c->recompute,
+                                        .overlap = c->overlap};
 }
 
 /* What alternates: overlap and copies of the optimizer's state, where the layout has them. */
@@ -62,8 +62,7 @@ static void take_turn(struct cell *c, const struct layout_model *m, size_t overl
         l->mesh.instances = 0;
 }
 
-static void add_layout(struct space *s, struct cell c, const struct layout_model *m, size_t turn,
-                       int base)
+static void add_layout(struct space *s, struct cell c, const struct layout_model *m, size_t turn)
 {
     const struct layout l = c.layout;
     const int64_t *uneven = uneven_layers(l.mesh.pp * l.chunks, c.spec.layers);
@@ -74,7 +73,7 @@ static void add_layout(struct space *s, struct cell c, const struct layout_model
             c.layout.layers = k ? uneven : NULL;
             take_turn(&c, m, turn + r + k, turn + r / 2 + k);
             if (!c.recompute.distribute || (l.mesh.tp > 1 && !l.sequence))
-                add_cell(s, &c, base);
+                add_cell(s, &c);
         }
 }
 
@@ -84,7 +83,7 @@ static bool adds_stages(const struct cell *c, const struct layout *l)
     return c->spec.layers == 4 || l->chunks > 1 || l->mesh.pp > 4;
 }
 
-static void add_layouts(struct space *s, struct cell c, int base)
+static void add_base(struct space *s, struct cell c)
 {
     const struct layout_model m = {.layers = c.spec.layers,
                                    .heads = c.spec.heads,
@@ -94,13 +93,15 @@ static void add_layouts(struct space *s, struct cell c, int base)
                                    .experts = c.spec.experts,
                                    .expert_ffn = c.spec.expert_ffn,
                                    .seq_length = CELL_LENGTH};
+    s->base = mem_grow(s->base, (size_t)s->bases + 1, sizeof(*s->base));
+    s->base[s->bases++] = c;
     for (int world = 1; world <= CELL_WORLD_MAX; world *= 2) {
         struct layout *all;
         size_t n = layout_list(&m, world, &all);
         for (size_t i = 0; i < n; i++)
             if (micros_fit(&c, &all[i]) && adds_stages(&c, &all[i])) {
                 c.layout = all[i];
-                add_layout(s, c, &m, i, base);
+                add_layout(s, c, &m, i);
             }
         free(all);
     }
@@ -129,8 +130,7 @@ void space_open(struct space *ret)
             c.spec.layers = 8;
         c.documents = i & 32;
         c.per_token = (i >> 2 ^ i >> 5) & 1;
-        add_layouts(ret, c, i);
-        ret->bases = (size_t)i + 1;
+        add_base(ret, c);
     }
 }
 
@@ -146,8 +146,7 @@ void space_open_model(struct space *ret, struct spec model)
                          .steps = CELL_STEPS};
         if (i & 2)
             c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
-        add_layouts(ret, c, i);
-        ret->bases = (size_t)i + 1;
+        add_base(ret, c);
     }
 }
 
@@ -166,27 +165,38 @@ static int log2_of(int n)
     return n < 2 ? 0 : 1 + log2_of(n / 2);
 }
 
-static int recomputation_of(const struct cell *c)
+static int recomputation_of(const struct recompute *have)
 {
-    const struct recompute *have = &c->recompute;
     for (int r = 0; r < RECOMPUTATIONS; r++)
         if (have->kind == recomputations[r].kind && have->layers == recomputations[r].layers &&
             have->distribute == recomputations[r].distribute)
             return r;
-    BUG("a recomputation that is no row");
+    BUG("a recomputation that no row has");
 }
 
-void space_axes(const struct cell *c, int value[SPACE_AXES])
+struct cell space_cell(const struct space *s, size_t number)
 {
-    const struct layout *l = &c->layout;
+    const struct space_cell *at = &s->at[number];
+    struct cell c = s->base[at->base];
+    c.layout = at->layout;
+    c.recompute = at->recompute;
+    c.overlap = at->overlap;
+    c.seed = number + 1;
+    return c;
+}
+
+void space_axes(const struct space *s, size_t number, int value[SPACE_AXES])
+{
+    const struct cell *c = &s->base[s->at[number].base];
+    const struct layout *l = &s->at[number].layout;
     const int all[SPACE_AXES] = {(c->spec.act == SPEC_SWIGLU) + (c->spec.experts > 0),
                                  c->documents,
                                  c->spec.layers > 4,
                                  c->real == DTYPE_F32,
                                  c->micros > 4,
                                  c->spec.hidden_dropout > 0,
-                                 recomputation_of(c),
-                                 (int)c->overlap,
+                                 recomputation_of(&s->at[number].recompute),
+                                 (int)s->at[number].overlap,
                                  log2_of(l->mesh.tp),
                                  l->mesh.cp > 1 ? 1 + (int)l->context : 0,
                                  log2_of(l->mesh.cp),
@@ -215,7 +225,7 @@ static size_t new_pairs(struct pairs *p, const struct space *s, size_t cell, boo
 {
     int value[SPACE_AXES];
     size_t n = 0;
-    space_axes(&s->at[cell], value);
+    space_axes(s, cell, value);
     for (int a = 0; a < SPACE_AXES; a++)
         for (int b = a + 1; b < SPACE_AXES; b++) {
             size_t *at = &p->at[a * SPACE_VALUES + value[a]][b * SPACE_VALUES + value[b]];
@@ -314,14 +324,14 @@ size_t space_run_by(const struct space *s, const size_t *number, size_t n, space
     struct cell_why why;
     char name[160];
     for (size_t i = 0; i < n; i++) {
-        const struct cell *c = &s->at[number[i]];
-        if (i == 0 || s->base[number[i]] != s->base[number[i - 1]])
-            run_single(c, &single);
-        if (!run(arg, c, &single, tolerances[c->real], &why))
+        const struct cell c = space_cell(s, number[i]);
+        if (i == 0 || s->at[number[i]].base != s->at[number[i - 1]].base)
+            run_single(&c, &single);
+        if (!run(arg, &c, &single, tolerances[c.real], &why))
             continue;
-        cell_name(c, name, sizeof(name));
+        cell_name(&c, name, sizeof(name));
         printf("# cell %zu, %s, recomputation %d, overlap %u: %s\n", number[i], name,
-               recomputation_of(c), c->overlap, why.text);
+               recomputation_of(&c.recompute), c.overlap, why.text);
         fflush(stdout);
         differ++;
     }

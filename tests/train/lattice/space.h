@@ -13,12 +13,19 @@
 
 #include "tests/train/lattice/world.h"
 
+/* A cell is one of a base, for all of which one single rank's results serve. */
+struct space_cell {
+    int base;
+    struct layout layout;
+    struct recompute recompute;
+    unsigned overlap;
+};
+
 struct space {
-    struct cell *at; /* in a fixed order; those that share a single rank's results follow each
-                      * other */
-    int *base;       /* number of those results */
-    size_t n;
-    size_t room, bases;
+    struct space_cell *at; /* in a fixed order, base by base */
+    size_t n, room;
+    struct cell *base; /* without what their cells have */
+    int bases;
 };
 
 enum { SPACE_AXES = 21, SPACE_VALUES = 9 };
@@ -28,8 +35,9 @@ void space_open(struct space *ret);
 void space_open_model(struct space *ret, struct spec model);
 void space_close(struct space *s);
 
-/* The cell's value on each axis, below SPACE_VALUES. */
-void space_axes(const struct cell *c, int value[SPACE_AXES]);
+struct cell space_cell(const struct space *s, size_t number);
+/* Its value on each axis, below SPACE_VALUES. */
+void space_axes(const struct space *s, size_t number, int value[SPACE_AXES]);
 
 /*
  * Numbers of `n` cells (of all, if there are fewer), ascending: any two values of two axes that
