@@ -107,15 +107,15 @@ static void add_base(struct space *s, struct cell c)
     }
 }
 
-/* Each turn of the loop is what one single rank's results serve. Routed models in double alone: a
- * rounding can choose another expert; and 8 layers, over which roundings grow. In fp32 by plain
- * SGD: AdamW divides a gradient by its own size, and a rounding becomes a step. */
+/* Each turn of the loop is what one single rank's results serve. 8 layers in double
+ * alone: roundings grow over them. In fp32 by plain SGD: AdamW divides a gradient by its own size,
+ * and a rounding becomes a step. */
 void space_open(struct space *ret)
 {
     *ret = (struct space){0};
     for (int i = 0; i < 128; i++) {
         bool routed = (i & 65) == 65;
-        if ((i & 64 && !routed) || ((routed || i & 16) && i & 2))
+        if ((i & 64 && !routed) || (i & 16 && i & 2))
             continue;
         struct cell c = {.spec = routed  ? cell_mixtral()
                                  : i & 1 ? cell_llama()
