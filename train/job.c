@@ -344,7 +344,14 @@ static int batches(struct job *j, enum model_use use, struct err *e)
 {
     const struct train_options *o = j->o;
     int dp = j->layout.mesh.dp;
-    j->global_batch = o->global_batch ? o->global_batch : o->micro_batch * dp;
+    int64_t all = o->micro_batch * dp * (o->accumulation ? o->accumulation : 1);
+    j->global_batch = o->global_batch ? o->global_batch : all;
+    if (o->accumulation && j->global_batch != all)
+        return err_set(e, ERR_USAGE,
+                       "--global-batch-size %lld is not --micro-batch-size %lld x "
+                       "--gradient-accumulation-steps %lld x %d data-parallel processes",
+                       (long long)o->global_batch, (long long)o->micro_batch,
+                       (long long)o->accumulation, dp);
     if (j->global_batch % o->micro_batch)
         return err_set(e, ERR_USAGE,
                        "--global-batch-size %lld is not a multiple of --micro-batch-size %lld",

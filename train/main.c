@@ -5,6 +5,7 @@
 #include "base/core/log.h"
 #include "base/cli/stdout.h"
 #include "train/comm/comm.h"
+#include "train/deepspeed/deepspeed.h"
 #include "train/job.h"
 #include "train/join.h"
 #include "train/ops/ops.h"
@@ -37,6 +38,19 @@ static const struct rank_backends backends[] = {
      .init_ops = ops_cpu_open},
 };
 
+/* A file of DeepSpeed's may say what options do not; a dry run tells of both. */
+static int read_deepspeed(struct opts *o, const struct train_options *v, struct err *e)
+{
+    bool asked =
+        v->deepspeed && v->deepspeed_config && (o->verb == VERB_RUN || o->verb == VERB_PLAN);
+    int code = asked ? deepspeed_apply(o, v->deepspeed_config, v->dry_run ? stdout : NULL, e) : 0;
+    if (!v->dry_run)
+        return code;
+    struct err other;
+    int failed = opts_dry_run(o, NULL, NULL, stdout, code ? &other : e);
+    return code ? code : failed;
+}
+
 int main(int argc, char **argv)
 {
     static int (*const verb[])(struct opts *, struct err *) = {
@@ -65,9 +79,9 @@ int main(int argc, char **argv)
         code = spec_flags_fill(&values.model, &o, &e);
     }
     bool told = code && place.rank > 0; /* bad options: the first process says so */
-    if (!code && values.dry_run) {
-        code = opts_dry_run(&o, NULL, NULL, stdout, &e);
-    } else if (!code && !opts_answer(&o, stdout)) {
+    if (!code)
+        code = read_deepspeed(&o, &values, &e);
+    if (!code && !values.dry_run && !opts_answer(&o, stdout)) {
         opts_warn_foreign(&o);
         log_set_level(values.common.quiet     ? LOG_WARN
                       : values.common.verbose ? LOG_DEBUG

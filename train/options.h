@@ -28,6 +28,7 @@ struct train_options {
     struct data_flags data;
     const char *split;
     int64_t seq_length, global_batch, micro_batch;
+    int64_t accumulation; /* micro-batches of a data-parallel process; 0: not given */
     bool no_index_cache;
     double fim_rate, fim_spm_rate;
     const char *fim_prefix, *fim_middle, *fim_suffix;
@@ -60,7 +61,8 @@ struct train_options {
     bool bf16;
     int device; /* enum train_device */
     const char *kernels, *library_path;
-    bool dry_run;
+    bool dry_run, deepspeed;
+    const char *deepspeed_config;
     int64_t exit_interval;
     double exit_minutes;
     /* the layout of ranks */

@@ -557,6 +557,29 @@ enum opt_origin opts_origin(const struct opts *o, const char *name)
     return ((const struct opt_origin_row *)o->origin)[row].from;
 }
 
+bool opts_takes(const struct opts *o, const char *name)
+{
+    int row = opt_find(o->table, o->verb, name, strlen(name));
+    return row != NO_ROW && opt_for_verb(opt_row(o->table, row), o->verb);
+}
+
+int opts_overrule(struct opts *o, const char *where, const char *name, const char *text,
+                  bool *ret_other, struct err *e)
+{
+    struct buf was = {0}, is = {0};
+    int row = opt_find(o->table, o->verb, name, strlen(name));
+    bool given = opts_origin(o, name) == FROM_FLAG;
+    opt_value_text(o, row, &was);
+    int code = opts_set_from(o, FROM_FLAG, where, name, text, e);
+    opt_value_text(o, row, &is);
+    *ret_other = !code && given && strcmp(buf_str(&was), buf_str(&is)) != 0;
+    if (*ret_other)
+        opt_note_overruled(o, row, arena_printf(&o->arena, "%s says %s", where, buf_str(&is)));
+    buf_finish(&was);
+    buf_finish(&is);
+    return code;
+}
+
 void opts_finish(struct opts *o)
 {
     arena_finish(&o->arena);

@@ -190,6 +190,20 @@ int opts_set_from(struct opts *o, enum opt_origin from, const char *where, const
                   const char *text, struct err *e);
 enum opt_origin opts_origin(const struct opts *o, const char *name);
 
+/* Whether the verb has an option of that name. */
+bool opts_takes(const struct opts *o, const char *name);
+
+/*
+ * A file of another program, `where`, decides the value, whatever the command line says. The option
+ * is then as if a flag had given it; *ret_other: a flag has given another value, which opts_dry_run
+ * tells.
+ */
+int opts_overrule(struct opts *o, const char *where, const char *name, const char *text,
+                  bool *ret_other, struct err *e);
+
+/* The word that was probably meant, NULL if none is close. */
+const char *opt_nearest_word(const char *const *words, size_t nwords, const char *name);
+
 /*
  * The whole configuration of the verb as TOML, with a comment after each value naming its origin;
  * reading it back gives the same values.

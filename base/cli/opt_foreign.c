@@ -70,6 +70,14 @@ void opt_note_seen(struct opts *o, int argc, const struct opt_seen *s)
     all[o->nseen++] = *s;
 }
 
+void opt_note_overruled(struct opts *o, int row, const char *why)
+{
+    struct opt_seen *all = o->seen;
+    for (size_t i = 0; i < o->nseen; i++)
+        if (!all[i].foreign && all[i].row == row)
+            all[i].why = why;
+}
+
 int opt_refuse_foreign(const struct opts *o, const struct opt_foreign *f, const char *place,
                        struct err *e)
 {
@@ -125,7 +133,7 @@ static enum fate fate_of(const struct opts *o, const struct opt_seen *s, opt_fac
 {
     int row = s->row;
     buf_reset(why);
-    if (s->foreign) {
+    if (s->why) {
         buf_adds(why, s->why);
         return s->rejected ? FATE_REJECTED : FATE_IDLE;
     }

@@ -53,7 +53,6 @@ enum { OPT_NAME_SIZE = 80 };
 /* The known name that was probably meant; false if none is close. */
 bool opt_nearest(const struct opt_table *t, int verb, const char *name, size_t n,
                  char ret[OPT_NAME_SIZE]);
-const char *opt_nearest_word(const char *const *words, size_t nwords, const char *name);
 
 /* A name on the command line, not NUL-terminated. */
 struct opt_name {
@@ -89,10 +88,13 @@ struct opt_seen {
     int row;
     const struct opt_foreign *foreign;
     bool rejected;   /* of a foreign one */
-    const char *why; /* of a foreign one */
+    const char *why; /* of a foreign one, and of one that is overruled; else NULL */
 };
 
 void opt_note_seen(struct opts *o, int argc, const struct opt_seen *s);
+
+/* The options of this row have no effect: `why`. */
+void opt_note_overruled(struct opts *o, int row, const char *why);
 
 /* The foreign option that this is, of a verb that takes them, or the denial of one; NULL: neither.
  */

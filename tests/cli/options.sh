@@ -143,9 +143,8 @@ err_has "1 documents"
 expect 2 "$TRAIN" run --learning-rate 1 --max-steps 5 --epochs 1 --resume
 err_has "4 unknown options of $(basename "$TRAIN") run: --learning-rate, --max-steps, --epochs and --resume"
 err_has "--learning-rate: --lr; --max-steps: --train-iters"
-expect 2 "$TRAIN" run --batch-size 8
-err_has "--batch-size of $(basename "$TRAIN") run is not supported"
-err_has "hint: --global-batch-size (sequences per step) or --micro-batch-size (per pass)"
+expect 2 "$TRAIN" run --curriculum-learning-legacy
+err_has "--curriculum-learning-legacy of $(basename "$TRAIN") run is not supported"
 expect 2 "$TRAIN" generate --stop x --template chatml
 err_has "--template: --chat"
 

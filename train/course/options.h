@@ -83,8 +83,8 @@
                 .brief = "tokens of the warm-up",                                                  \
                 .help = "tokens of the warm-up, whatever the run's length is given in"),           \
         OPT_ROW(.name = "lr-warmup-fraction", COURSE_ROW_AT(S, m, OPT_REAL, warmup_fraction),      \
-                .max = 1, .meta = "X", .group = "training", .verbs = v, .idle = i,                 \
-                .help = "share of the decay used for warm-up"),                                    \
+                .max = 1, .meta = "X", .group = "training", .verbs = v, .alias = "warmup",         \
+                .idle = i, .help = "share of the decay used for warm-up"),                         \
         OPT_ROW(.name = "lr-warmup-init", COURSE_ROW_AT(S, m, OPT_REAL, warmup_init), .def = "0",  \
                 .max = 1e6, .meta = "X", .group = "training", .verbs = v, .idle = i,               \
                 .needs = "lr-warmup-iters, lr-warmup-samples, lr-warmup-tokens, "                  \

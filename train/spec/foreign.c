@@ -25,7 +25,6 @@
 static const char why_1[] = "one code computes every model";
 static const char why_2[] = "attention has one implementation, chosen by device and shape";
 static const char why_3[] = "operations are fused, or not, without a change of results";
-static const char why_4[] = "it only switches the reading of --deepspeed_config on";
 static const char why_5[] = "as all runs are";
 static const char why_6[] = "softmax, its statistics and sums are in fp32 at least";
 static const char why_7[] = "gradients add up and are reduced in fp32";
@@ -71,10 +70,8 @@ static const char why_37[] = "attention scores are not scaled by the layer's num
 static const char why_39[] = "a shape of the learning rate that is not there yet";
 static const char why_41[] = "the batch has one size in a run";
 static const char why_42[] =
-    "an old name: --pipeline-model-parallel-size, --global-batch-size, --lr-warmup-fraction, "
-    "--tensor-model-parallel-size, --recompute-granularity";
+    "an old name of --recompute-granularity full --recompute-method, --recompute-num-layers";
 static const char why_43[] = "not there yet";
-static const char why_44[] = "DeepSpeed's configuration is not read: give its values as options";
 static const char why_45[] = "another code of the same models: remove it";
 static const char why_46[] =
     "a sharding of another library: --use-distributed-optimizer, --zero-stage";
@@ -87,6 +84,7 @@ static const char why_52[] = "samples come in the order of one shuffle of all ep
 static const char why_53[] = "ids beyond the tokenizer's file: tok extend adds them there";
 static const char why_54[] = "the length of a sequence does not change in a run";
 static const char why_56[] = "tokens reach their experts in one way";
+static const char why_57[] = "the old name of --deepspeed, --deepspeed_config";
 static const char why_55[] = "all pipeline stages have one tensor-parallel size";
 
 const struct opt_foreign train_foreign[] = {
@@ -113,7 +111,6 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("scaled-upper-triang-masked-softmax-fusion", SWITCH, why_3),
     WITHOUT("scaled-masked-softmax-fusion", SWITCH, why_3),
     WITHOUT("bias-dropout-fusion", SWITCH, why_3),
-    WITHOUT("deepspeed", SWITCH, why_4),
     WITHOUT("no-query-key-layer-scaling", SWITCH, why_5),
     WITHOUT("attention-softmax-in-fp32", SWITCH, why_6),
     WITHOUT("disable-bf16-reduced-precision-matmul", SWITCH, why_6),
@@ -385,13 +382,15 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("use-checkpoint-opt_param-scheduler", SWITCH, why_20),
     REJECTED("decrease-batch-size-if-needed", SWITCH, why_41),
     REJECTED("iterations-to-skip", LIST, why_41),
-    REJECTED("batch-size", VALUE, why_42),
-    REJECTED("gas", VALUE, why_42),
-    REJECTED("warmup", VALUE, why_42),
-    REJECTED("model-parallel-size", VALUE, why_42),
-    REJECTED("pipe-parallel-size", VALUE, why_42),
     REJECTED("activations-checkpoint-method", VALUE, why_42),
     REJECTED("activations-checkpoint-num-layers", VALUE, why_42),
+    REJECTED("num-unique-layers", VALUE, why_50),
+    REJECTED("param-sharing-style", VALUE, why_50),
+    WITHOUT("deepscale", SWITCH, why_57),
+    WITHOUT("deepscale_config", VALUE, why_57),
+    WITHOUT("deepspeed_mpi", SWITCH, why_10),
+    WITHOUT("override-lr-scheduler", SWITCH, why_20),
+    WITHOUT("fp32-allreduce", SWITCH, why_7),
     REJECTED("recompute-modules", LIST, why_43),
     REJECTED("use-tp-pp-dp-mapping", SWITCH, why_43),
     REJECTED("data-parallel-random-init", SWITCH, why_43),
@@ -407,7 +406,6 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("non-persistent-save-interval", VALUE, why_43),
     REJECTED("hierarchical-context-parallel-sizes", LIST, why_43),
     REJECTED("microbatch-group-size-per-virtual-pipeline-stage", VALUE, why_43),
-    REJECTED("deepspeed_config", VALUE, why_44),
     REJECTED("cpu-optimizer", SWITCH, why_47),
     REJECTED("cpu_torch_adam", SWITCH, why_47),
     REJECTED("curriculum-learning-legacy", SWITCH, why_54),

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+# `train run --deepspeed --deepspeed_config FILE`, and the names of Megatron-LM v1.1.5.
+. "$SRC/tests/cli/train_data.sh"
+ds="--deepspeed --deepspeed_config ds.json"
+run="$tiny --train-iters 3 --no-save --log-interval 1"
+# shellcheck disable=SC2086
+two="$TRAIN run $run --nproc-per-node 2 --threads 1"
+
+t "the file's values count, and what has no effect beside them is named"
+cat >ds.json <<'DS'
+{
+  // as people write it
+  "train_batch_size": 4,
+  "train_micro_batch_size_per_gpu": 2, # each
+  "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8, "overlap_comm": true, "reduce_scatter": true},
+  "gradient_clipping": 0.5,
+  "optimizer": {"type": "Adam", "params": {"lr": 0.1}},
+  "steps_per_print": "auto",
+}
+DS
+expect 0 $two $ds --zero-stage 0 --clip-grad 1.0
+err_has "--zero-stage has no effect: ds.json says 2"
+err_has "--clip-grad has no effect: ds.json says 0.5"
+err_has "ds.json: without effect here: zero_optimization.reduce_bucket_size, zero_optimization.reduce_scatter, optimizer, steps_per_print"
+sed 's/.*lm loss/lm loss/' .out >with
+expect 0 $two --zero-stage 2 --overlap-grad-reduce --clip-grad 0.5
+sed 's/.*lm loss/lm loss/' .out >without
+same with without
+check [ -s with ]
+expect 0 "$TRAIN" run --print-config $run $ds
+check grep -q "^zero-stage = 2  *# ds.json" .out
+expect 0 "$TRAIN" plan $tiny --train-iters 3 --world-size 2 $ds
+err_lacks "unknown"
+
+t "a missing stage is 0"
+echo '{"train_batch_size": 4}' >ds.json
+expect 0 "$TRAIN" run --dry-run $run $ds --zero-stage 1
+out_has "used           ds.json: zero_optimization.stage (not there): --zero-stage 0"
+out_has "without effect --zero-stage: ds.json says 0"
+
+t "batch sizes must agree"
+expect 2 "$TRAIN" run $run $ds --global-batch-size 8
+err_has "ds.json: train_batch_size is 4, and --global-batch-size is another number"
+echo '{"train_micro_batch_size_per_gpu": 1}' >ds.json
+expect 2 "$TRAIN" run $run $ds
+err_has "ds.json: train_micro_batch_size_per_gpu is 1, and --micro-batch-size is another number"
+echo '{"train_batch_size": 4, "gradient_accumulation_steps": 4}' >ds.json
+expect 2 "$TRAIN" run $run $ds
+err_has "--global-batch-size 4 is not --micro-batch-size 2 x --gradient-accumulation-steps 4 x 1 data-parallel processes"
+echo '{"train_batch_size": 4, "gradient_accumulation_steps": 2}' >ds.json
+expect 0 "$TRAIN" run $run $ds
+expect 2 $two $ds
+err_has "x 2 data-parallel processes"
+
+t "what changes the mathematics stops the run, unless it is off"
+for key in '"amp": {"enabled": true}' '"zero_optimization": {"zero_quantized_weights": true}' \
+    '"sparse_attention": {"mode": "fixed"}' '"zero_optimization": {"offload_param": {"device": "nvme"}}'; do
+    echo "{$key}" >ds.json
+    expect 2 "$TRAIN" run $run $ds
+    err_has "ds.json: "
+    err_has " is not supported: "
+done
+echo '{"amp": {"enabled": false}, "sparse_attention": {}, "zero_optimization": {"mics_shard_size": -1, "offload_param": {"device": "cpu"}},
+       "fp16": {"enabled": false, "hysteresis": 4}}' >ds.json
+expect 0 "$TRAIN" run $run $ds
+err_has "ds.json: without effect here: amp, sparse_attention, zero_optimization.mics_shard_size, zero_optimization.offload_param, fp16.enabled, fp16.hysteresis"
+
+t "unknown keys are warned of, with the one that was meant"
+echo '{"train_batchsize": 4, "zero_optimization": {"reduce_bucketsize": 3}, "qqqqqqqqqq": 1}' >ds.json
+expect 0 "$TRAIN" run $run $ds
+err_has "ds.json: unknown key train_batchsize (did you mean train_batch_size?)"
+err_has "ds.json: unknown key zero_optimization.reduce_bucketsize (did you mean zero_optimization.reduce_bucket_size?)"
+err_has "ds.json: unknown key qqqqqqqqqq"
+expect 2 "$TRAIN" run --dry-run $run $ds
+out_has "unknown        ds.json: train_batchsize: perhaps train_batch_size"
+out_has "ds.json: 3 keys: 0 used, 0 without effect, 0 not supported, 3 unknown"
+err_has "ds.json: 3 of 3 keys are not supported or unknown"
+
+t "a file that cannot be read, or is not one"
+expect 4 "$TRAIN" run $run --deepspeed --deepspeed_config none.json
+err_has "none.json"
+echo '{"a": }' >ds.json
+expect 3 "$TRAIN" run $run $ds
+err_has "ds.json"
+echo '[]' >ds.json
+expect 2 "$TRAIN" run $run $ds
+err_has "ds.json: expected an object"
+echo '{"zero_optimization": {"stage": 7}}' >ds.json
+expect 2 "$TRAIN" run $run $ds
+err_has "ds.json: zero_optimization.stage: --zero-stage"
+echo '{"fp16": {"enabled": true}, "bf16": {"enabled": true}}' >ds.json
+expect 2 "$TRAIN" run $run $ds
+err_has "ds.json: fp16 and bf16 are both enabled"
+
+t "either of the two options alone has no effect"
+expect 0 "$TRAIN" run $run --deepspeed_config none.json
+err_has "--deepspeed_config has no effect without --deepspeed"
+expect 0 "$TRAIN" run $run --deepspeed
+err_has "--deepspeed has no effect without --deepspeed_config"
+
+t "names of Megatron-LM v1.1.5"
+old=$(echo "$run" | sed 's/--micro-batch-size/--batch-size/; s/--global-batch-size [0-9]*//')
+expect 0 "$TRAIN" run $old --gas 2 --model-parallel-size 1 --pipe-parallel-size 1 --warmup 0.4 --checkpoint-activations --checkpoint-num-layers 1 --distributed-backend nccl --data-impl mmap
+sed 's/.*learning rate/learning rate/' .out >with
+expect 0 "$TRAIN" run $run --lr-warmup-fraction 0.4
+sed 's/.*learning rate/learning rate/' .out >without
+check [ -s with ]
+same with without

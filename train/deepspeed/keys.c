@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/deepspeed/keys.h"
+
+#include <stddef.h>
+
+static const char zero[] = "memory of ZeRO is laid out by the trainer";
+static const char window[] = "the window of ZeRO 3 is a layer and the next one";
+static const char offload[] = "what ZeRO shares out stays on the device";
+static const char activations[] =
+    "only with --deepspeed-activation-checkpointing's engine: see --recompute-granularity";
+static const char monitors[] =
+    "metrics.jsonl in --save has the numbers, --tensorboard-dir writes event files";
+static const char profilers[] = "no profile of this kind is written";
+static const char precision[] = "gradients add up and are reduced in fp32";
+static const char mathematics[] = "it would train another way";
+static const char tuning[] = "the batch and the processes are those of the command line";
+static const char client[] =
+    "with Megatron's options the optimizer and the learning rate are theirs";
+
+const struct ds_key ds_keys[] = {
+    {"train_batch_size", DS_BATCH, "global-batch-size", NULL},
+    {"train_micro_batch_size_per_gpu", DS_BATCH, "micro-batch-size", NULL},
+    {"gradient_accumulation_steps", DS_BATCH, "gradient-accumulation-steps", NULL},
+    {"gradient_clipping", DS_OPTION, "clip-grad", NULL},
+
+    {"zero_optimization", DS_BLOCK, NULL, NULL},
+    {"zero_optimization.stage", DS_OPTION, "zero-stage", NULL},
+    {"zero_optimization.reduce_bucket_size", DS_OPTION, "ddp-bucket-size", NULL},
+    {"zero_optimization.overlap_comm", DS_OPTION, "overlap-grad-reduce", NULL},
+    {"zero_optimization.allgather_bucket_size", DS_INERT, zero, NULL},
+    {"zero_optimization.contiguous_gradients", DS_INERT, zero, NULL},
+    {"zero_optimization.reduce_scatter", DS_INERT, zero, NULL},
+    {"zero_optimization.allgather_partitions", DS_INERT, zero, NULL},
+    {"zero_optimization.round_robin_gradients", DS_INERT, zero, NULL},
+    {"zero_optimization.use_multi_rank_bucket_allreduce", DS_INERT, zero, NULL},
+    {"zero_optimization.use_all_reduce_for_fetch_params", DS_INERT, zero, NULL},
+    {"zero_optimization.sub_group_size", DS_INERT, zero, NULL},
+    {"zero_optimization.legacy_stage1", DS_INERT, zero, NULL},
+    {"zero_optimization.load_from_fp32_weights", DS_INERT, zero, NULL},
+    {"zero_optimization.ignore_unused_parameters", DS_INERT, zero, NULL},
+    {"zero_optimization.elastic_checkpoint", DS_INERT,
+     "checkpoints are whole tensors, for any number of processes", NULL},
+    {"zero_optimization.memory_efficient_linear", DS_INERT, zero, NULL},
+    {"zero_optimization.stage3_prefetch_bucket_size", DS_INERT, window, NULL},
+    {"zero_optimization.prefetch_bucket_size", DS_INERT, window, NULL},
+    {"zero_optimization.stage3_param_persistence_threshold", DS_INERT, window, NULL},
+    {"zero_optimization.param_persistence_threshold", DS_INERT, window, NULL},
+    {"zero_optimization.model_persistence_threshold", DS_INERT, window, NULL},
+    {"zero_optimization.stage3_max_live_parameters", DS_INERT, window, NULL},
+    {"zero_optimization.max_live_parameters", DS_INERT, window, NULL},
+    {"zero_optimization.stage3_max_reuse_distance", DS_INERT, window, NULL},
+    {"zero_optimization.max_reuse_distance", DS_INERT, window, NULL},
+    {"zero_optimization.stage3_gather_16bit_weights_on_model_save", DS_INERT,
+     "checkpoints have whole weights", NULL},
+    {"zero_optimization.stage3_gather_fp16_weights_on_model_save", DS_INERT,
+     "checkpoints have whole weights", NULL},
+    {"zero_optimization.offload_optimizer", DS_OFFLOAD, offload, NULL},
+    {"zero_optimization.offload_param", DS_OFFLOAD, offload, NULL},
+    {"zero_optimization.cpu_offload", DS_OFFLOAD, offload, NULL},
+    {"zero_optimization.cpu_offload_params", DS_OFFLOAD, offload, NULL},
+    {"zero_optimization.cpu_offload_use_pin_memory", DS_OFFLOAD, offload, NULL},
+    {"zero_optimization.zero_quantized_weights", DS_UNLESS, mathematics, NULL},
+    {"zero_optimization.zero_quantized_nontrainable_weights", DS_UNLESS, mathematics, NULL},
+    {"zero_optimization.zero_quantized_gradients", DS_UNLESS, mathematics, NULL},
+    {"zero_optimization.zero_hpz_partition_size", DS_UNLESS,
+     "copies of the weights' shares are --num-distributed-optimizer-instances", "1"},
+    {"zero_optimization.mics_shard_size", DS_UNLESS,
+     "copies of the shares are --num-distributed-optimizer-instances", "-1"},
+    {"zero_optimization.mics_hierarchical_params_gather", DS_INERT, zero, NULL},
+
+    {"fp16", DS_BLOCK, NULL, NULL},
+    {"fp16.enabled", DS_OPTION, "fp16", "false"},
+    {"fp16.loss_scale", DS_OPTION, "loss-scale", "0"},
+    {"fp16.initial_scale_power", DS_POWER, "initial-loss-scale", NULL},
+    {"fp16.loss_scale_window", DS_OPTION, "loss-scale-window", NULL},
+    {"fp16.hysteresis", DS_OPTION, "hysteresis", NULL},
+    {"fp16.min_loss_scale", DS_OPTION, "min-loss-scale", NULL},
+    {"fp16.auto_cast", DS_INERT, "ids are integers", NULL},
+    {"fp16.consecutive_hysteresis", DS_UNLESS, "hysteresis is refilled where the loss scale rises",
+     NULL},
+    {"fp16.fp16_master_weights_and_grads", DS_UNLESS, "master weights are in fp32", NULL},
+    {"bf16", DS_BLOCK, NULL, NULL},
+    {"bf16.enabled", DS_OPTION, "bf16", "false"},
+    {"bf16.immediate_grad_update", DS_INERT, precision, NULL},
+    {"bf16.check_overflow", DS_INERT, "a norm that is not finite always skips the step", NULL},
+    {"bfloat16", DS_BLOCK, NULL, NULL},
+    {"bfloat16.enabled", DS_OPTION, "bf16", "false"},
+    {"data_types", DS_INERT, precision, NULL},
+    {"communication_data_type", DS_INERT, precision, NULL},
+    {"seq_parallel_communication_data_type", DS_INERT, precision, NULL},
+    {"fp32_allreduce", DS_INERT, precision, NULL},
+    {"prescale_gradients", DS_INERT, "the loss is scaled before the backward pass", NULL},
+    {"gradient_predivide_factor", DS_INERT, "the loss is scaled before the backward pass", NULL},
+    {"disable_allgather", DS_INERT, zero, NULL},
+    {"sparse_gradients", DS_UNLESS, "gradients of embeddings are dense", NULL},
+
+    {"optimizer", DS_INERT, client, NULL},
+    {"scheduler", DS_INERT, client, NULL},
+    {"zero_allow_untested_optimizer", DS_INERT, client, NULL},
+    {"zero_force_ds_cpu_optimizer", DS_INERT, client, NULL},
+
+    {"steps_per_print", DS_INERT, "--log-interval says how often a line is printed", NULL},
+    {"wall_clock_breakdown", DS_INERT, profilers, NULL},
+    {"memory_breakdown", DS_INERT, profilers, NULL},
+    {"dump_state", DS_INERT, "--print-config shows all values", NULL},
+    {"flops_profiler", DS_INERT, profilers, NULL},
+    {"comms_logger", DS_INERT, profilers, NULL},
+    {"tensorboard", DS_INERT, monitors, NULL},
+    {"wandb", DS_INERT, monitors, NULL},
+    {"csv_monitor", DS_INERT, monitors, NULL},
+    {"comet", DS_INERT, monitors, NULL},
+    {"monitor_config", DS_INERT, monitors, NULL},
+    {"activation_checkpointing", DS_INERT, activations, NULL},
+    {"checkpoint", DS_INERT, "a checkpoint is read whatever number of processes wrote it", NULL},
+    {"use_data_before_expert_parallel_", DS_INERT, "ranks have Megatron-LM's order", NULL},
+    {"pipeline", DS_INERT, "--pipeline-model-parallel-size and its relatives say it", NULL},
+    {"aio", DS_INERT, "nothing is offloaded to disks", NULL},
+    {"nvme", DS_INERT, "nothing is offloaded to disks", NULL},
+    {"comm_timeout", DS_INERT, "--distributed-timeout-minutes says it", NULL},
+    {"graph_harvesting", DS_INERT, "a step is launched without captured graphs", NULL},
+    {"dataloader_drop_last", DS_INERT, "samples of all epochs are one sequence", NULL},
+    {"gradient_accumulation_dtype", DS_INERT, precision, NULL},
+
+    {"elasticity", DS_UNLESS, tuning, NULL},
+    {"autotuning", DS_UNLESS, tuning, NULL},
+    {"tensor_parallel", DS_UNLESS, "--tensor-model-parallel-size says it", NULL},
+    {"amp", DS_UNLESS, mathematics, NULL},
+    {"torch_autocast", DS_UNLESS, mathematics, NULL},
+    {"compression_training", DS_UNLESS, mathematics, NULL},
+    {"quantize_training", DS_UNLESS, mathematics, NULL},
+    {"sparse_attention", DS_UNLESS, mathematics, NULL},
+    {"curriculum_learning", DS_UNLESS, mathematics, NULL},
+    {"data_efficiency", DS_UNLESS, mathematics, NULL},
+    {"progressive_layer_drop", DS_UNLESS, mathematics, NULL},
+    {"eigenvalue", DS_UNLESS, mathematics, NULL},
+    {"hybrid_engine", DS_UNLESS, mathematics, NULL},
+    {NULL, DS_BLOCK, NULL, NULL},
+};
