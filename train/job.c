@@ -93,6 +93,8 @@ static int find_packed(struct job *j, struct err *e)
 
 int job_open_manifest(struct job *j, struct err *e)
 {
+    if (j->o->mock_data)
+        return job_open_mock(j, e);
     int code = data_flags_lists(&j->o->data, &j->lists, e);
     if (code)
         return code;
@@ -518,9 +520,7 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
 
 void job_close(struct job *j)
 {
-    blend_set_close(&j->data);
-    packed_data_close(&j->pack);
-    data_lists_finish(&j->lists);
+    job_close_data(j);
     guard_close(j);
     if (j->rank_open)
         rank_close(&j->rank);

@@ -11,6 +11,7 @@
 #include "dataset/sample/fim.h"
 #include "dataset/shard/manifest.h"
 #include "dataset/sample/blend_set.h"
+#include "dataset/sample/mock.h"
 #include "dataset/sample/packed_feed.h"
 #include "tok/tokenizer/tokenizer.h"
 #include "train/ckpt/ckpt.h"
@@ -66,6 +67,8 @@ struct job {
     bool rank_open;
     struct watch *watch; /* of several processes (guard.h); NULL: one, or not yet */
     struct blend_set data;
+    bool mocked; /* no data sets: `mock` */
+    struct mock mock[PARTS];
     bool packed; /* the data sets are packed ones: in `pack`, not in `data` */
     struct packed_data pack;
     struct fim fim[PARTS];
@@ -122,6 +125,10 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e);
 
 /* The data's shares, each with as many samples as the run takes. */
 int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e);
+
+/* With --mock-data: there are no data sets. ERR_USAGE where some are named. */
+int job_open_mock(struct job *j, struct err *e);
+void job_close_data(struct job *j);
 
 /* What a part gives, or why it gives nothing (ERR_USAGE). Ready: it can be asked; empty: it was
  * wanted and comes out empty; once: its first samples in which no token comes twice. */

@@ -29,6 +29,12 @@ static int check_eod(const struct job *j, struct err *e)
     return err_hint(e, "name the tokenizer of the data, with --eod-token if it does not say");
 }
 
+/* Without fill in the middle. */
+static struct feed plain_feed(const struct job *j, enum part p)
+{
+    return j->mocked ? mock_feed(&j->mock[p]) : blend_set_feed(&j->data, p);
+}
+
 /* ERR_USAGE unless the pieces of --fim-rate are in the vocabulary. */
 static int open_fim(struct job *j, struct err *e)
 {
@@ -48,8 +54,8 @@ static int open_fim(struct job *j, struct err *e)
                            "--fim-suffix-token");
     }
     for (enum part p = 0; p < PARTS; p++)
-        if (j->data.ready[p])
-            j->fim[p] = (struct fim){.of = blend_set_feed(&j->data, p),
+        if (job_ready(j, p))
+            j->fim[p] = (struct fim){.of = plain_feed(j, p),
                                      .rate = o->fim_rate,
                                      .spm_rate = o->fim_spm_rate,
                                      .prefix = (int32_t)id[0],
@@ -97,31 +103,83 @@ static int open_packed(struct job *j, const uint64_t samples[PARTS], struct err 
     return code ? code : manifests_fit(j, e);
 }
 
+int job_open_mock(struct job *j, struct err *e)
+{
+    const struct data_flags *f = &j->o->data;
+    static const char *const idle[] = {"data-cache-path", "data-rules", "no-index-cache"};
+    bool other = f->path.n || f->args_path || f->parts_path;
+    for (int p = 0; p < PARTS; p++)
+        other |= f->part[p].n > 0;
+    if (other)
+        return err_set(e, ERR_USAGE, "--mock-data and a --data-path exclude each other");
+    for (size_t i = 0; i < sizeof(idle) / sizeof(idle[0]); i++)
+        opts_warn_no_effect(j->opts, idle[i], "--mock-data has no files");
+    j->mocked = true;
+    j->data_name = "the mock data";
+    return 0;
+}
+
+static int open_mocks(struct job *j, const uint64_t samples[PARTS], struct err *e)
+{
+    struct mock_config c = {.split = j->o->split,
+                            .vocab = (int32_t)j->vocab,
+                            .eod = j->tokenizer ? (int32_t)tok_info(j->tokenizer)->eod : -1,
+                            .seq_length = (uint32_t)j->seq_length};
+    int code = check_eod(j, e);
+    if (!code && j->vocab < 3)
+        code = err_set(e, ERR_USAGE, "--mock-data needs a vocabulary of at least 3 tokens");
+    for (enum part p = 0; !code && p < PARTS; p++) {
+        c.samples = samples[p];
+        code = mock_open(&j->mock[p], &c, p, e);
+    }
+    return code ? code : open_fim(j, e);
+}
+
+void job_close_data(struct job *j)
+{
+    for (int p = 0; p < PARTS; p++)
+        mock_close(&j->mock[p]);
+    blend_set_close(&j->data);
+    packed_data_close(&j->pack);
+    data_lists_finish(&j->lists);
+}
+
 struct feed job_feed(const struct job *j, enum part p)
 {
     if (j->packed)
         return packed_feed(&j->pack, p);
-    return j->fim[p].of.sample ? fim_feed(&j->fim[p]) : blend_set_feed(&j->data, p);
+    return j->fim[p].of.sample ? fim_feed(&j->fim[p]) : plain_feed(j, p);
 }
 
 int job_need(const struct job *j, enum part p, struct err *e)
 {
+    if (j->mocked && !j->mock[p].count)
+        return err_set(e, ERR_USAGE, "--mock-data: --split %s leaves the %s share no sample",
+                       j->o->split, part_name(p));
+    if (j->mocked)
+        return 0;
     return j->packed ? packed_need(&j->pack, p, e) : blend_set_need(&j->data, p, e);
 }
 
 bool job_ready(const struct job *j, enum part p)
 {
     const struct packed_part *part = &j->pack.part[p];
-    return j->packed ? part->n && part->samples : j->data.ready[p];
+    return j->mocked   ? j->mock[p].count > 0
+           : j->packed ? part->n && part->samples
+                       : j->data.ready[p];
 }
 
 bool job_empty(const struct job *j, enum part p)
 {
+    if (j->mocked)
+        return j->mock[p].documents && !j->mock[p].once;
     return j->packed ? j->pack.empty[p] : j->data.empty[p] != NULL;
 }
 
 uint64_t job_once(const struct job *j, enum part p)
 {
+    if (j->mocked)
+        return j->mock[p].once;
     return j->packed ? j->pack.part[p].n : blend_set_once(&j->data.part[p]);
 }
 
@@ -145,6 +203,8 @@ int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
         return err_set(e, ERR_USAGE, "--fim-rate tells texts, not packed examples, in other order");
     if (j->packed)
         return open_packed(j, samples, e);
+    if (j->mocked)
+        return open_mocks(j, samples, e);
     name_tokenizer(j, &name);
     struct blend_set_config c = {.shared = j->lists.per_part ? NULL : &j->lists.shared,
                                  .split = o->split,

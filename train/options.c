@@ -19,6 +19,11 @@ static const struct opt rows[] = {
     TOK_FLAG_VOCAB_SIZE_ROW(struct train_options, tokenizer, RUN | PLAN | GENERATE),
 
     DATA_FLAG_ROWS(struct train_options, data, DATA | PLAN),
+    OPT_ROW(.name = "mock-data", .type = OPT_SWITCH, AT(mock_data), .group = "data",
+            .verbs = DATA | PLAN, .idle = PLAN, .brief = "made-up documents instead of files",
+            .help =
+                "instead of files: 100,000 made-up documents of up to 4095 tokens that count 1, "
+                "2, 3, ..., shared out by --split; the vocabulary is the tokenizer's"),
     OPT_ROW(.name = "split", .type = OPT_TEXT, AT(split), .def = "969, 30, 1", .meta = "A,B,C",
             .group = "data", .verbs = DATA | PLAN, .idle = PLAN,
             .needs =

@@ -26,6 +26,7 @@ struct train_options {
     struct tok_flags tokenizer;
     /* data */
     struct data_flags data;
+    bool mock_data;
     const char *split;
     int64_t seq_length, global_batch, micro_batch;
     int64_t accumulation; /* micro-batches of a data-parallel process; 0: not given */

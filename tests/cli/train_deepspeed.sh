@@ -106,3 +106,23 @@ expect 0 "$TRAIN" run $run --lr-warmup-fraction 0.4
 sed 's/.*learning rate/learning rate/' .out >without
 check [ -s with ]
 same with without
+
+t "mock data: a run without files, resumed, evaluated"
+mock=$(echo "$run" | sed 's/--data-path [^ ]*/--mock-data/; s/--no-save//; s/--train-iters 3//')
+expect 0 "$TRAIN" run $mock --train-iters 4 --save whole
+sed 's/.*consumed/consumed/; s/elapsed[^|]*//' .out >one
+expect 0 "$TRAIN" run $mock --train-iters 4 --exit-interval 2 --save cut
+expect 0 "$TRAIN" run $mock --train-iters 4 --save cut
+sed 's/.*consumed/consumed/; s/elapsed[^|]*//' .out >two
+check grep -q "lm loss" two
+tail -n "$(wc -l <two)" one >last
+same last two
+expect 0 "$TRAIN" eval --load whole --mock-data --eval-iters 2
+out_has "tokens of the mock data"
+expect 0 "$TRAIN" run $mock --train-iters 1 --no-save --data-rules v1 --no-index-cache
+err_has "--data-rules has no effect: --mock-data has no files"
+err_has "--no-index-cache has no effect: --mock-data has no files"
+expect 2 "$TRAIN" run $run --mock-data
+err_has "--mock-data and a --data-path exclude each other"
+expect 2 "$TRAIN" run $mock --train-iters 1 --no-save --split 100,0.0001,0 --full-validation
+err_has "--mock-data: --split 100,0.0001,0 leaves the valid share no sample"

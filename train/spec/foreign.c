@@ -397,7 +397,6 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("init-method-xavier-uniform", SWITCH, why_43),
     REJECTED("skip-train", SWITCH, why_43),
     REJECTED("test-mode", SWITCH, why_43),
-    REJECTED("mock-data", SWITCH, why_43),
     REJECTED("pretrained-checkpoint", VALUE, why_43),
     REJECTED("no-load-optim", SWITCH, why_43),
     REJECTED("no-save-optim", SWITCH, why_43),
