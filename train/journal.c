@@ -12,6 +12,7 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
+#include "train/report/memory.h"
 
 enum { LOST_LIMIT = 50, METRICS_MAX = 1 << 30 };
 
@@ -38,6 +39,28 @@ static int cut_back(const char *path, int64_t iteration, struct err *e)
     return code;
 }
 
+static struct events_limit journal_at(const struct journal *j, const struct rank *r)
+{
+    return (struct events_limit){r->at.iteration, r->at.consumed, r->at.consumed * j->seq_length};
+}
+
+static int open_board(struct journal *j, const struct rank *r, struct err *e)
+{
+    const struct report_flags *f = &j->o->report;
+    const struct board_options o = {.dir = f->tensorboard,
+                                    .save = j->o->save,
+                                    .deepspeed = j->o->log_format == LOG_DEEPSPEED,
+                                    .interval = f->interval,
+                                    .no_loss_scale = !f->loss_scale,
+                                    .timers = f->timers,
+                                    .perplexity = f->perplexity,
+                                    .memory = f->memory,
+                                    .world = f->world,
+                                    .batch = f->batch};
+    const struct events_limit at = journal_at(j, r);
+    return board_open(&j->board, &o, &at, e);
+}
+
 int journal_open(struct journal *j, const struct train_options *o, const struct rank *r,
                  int64_t iterations, struct err *e)
 {
@@ -50,8 +73,9 @@ int journal_open(struct journal *j, const struct train_options *o, const struct 
     j->path = o->metrics ? mem_strdup(o->metrics)
               : o->save  ? path_join(o->save, "metrics.jsonl")
                          : NULL;
-    if (!j->path)
-        return 0;
+    int failed = open_board(j, r, e);
+    if (failed || !j->path)
+        return failed;
     if (file_exists(j->path)) {
         int code = cut_back(j->path, r->at.iteration, e);
         if (code)
@@ -141,6 +165,20 @@ static int print_line(struct journal *j, const struct log_values *step, struct e
     return put_out(j, e);
 }
 
+/* In Megatron's words: what tensors take, and what the process has. */
+static void tell_memory(const struct rank *r)
+{
+    double tensors = 0, now, most;
+    for (int i = 0; i < SLAB_COUNT; i++)
+        tensors += (double)r->slab[i].size;
+    if (!memory_of_process(&now, &most))
+        now = most = tensors;
+    log_info("[Rank %d] (after %lld iterations) memory (MB) | allocated: %.1f | max allocated: "
+             "%.1f | reserved: %.1f | max reserved: %.1f",
+             r->comm.rank, (long long)r->at.iteration, tensors / 0x1p20, tensors / 0x1p20,
+             now / 0x1p20, most / 0x1p20);
+}
+
 int journal_step(struct journal *j, const struct rank *r, const struct step_result *s,
                  struct err *e)
 {
@@ -161,6 +199,14 @@ int journal_step(struct journal *j, const struct rank *r, const struct step_resu
         logline_json(&j->line, &v);
         code = write_line(j, e);
     }
+    double memory = 0, most;
+    if (!code && j->board.events.file && j->o->report.memory)
+        memory_of_process(&memory, &most);
+    if (!code)
+        code = board_step(&j->board, &v, memory, e);
+    if (!j->memory_told && !j->silent && !j->brief)
+        tell_memory(r);
+    j->memory_told = true;
     if (!code && r->at.iteration % j->o->log_interval == 0)
         code = print_line(j, &v, e);
     j->step_began = clock_seconds();
@@ -188,9 +234,11 @@ static void ruled_line(struct buf *out, int64_t iteration, const char *suffix, d
     free(rule);
 }
 
-int journal_evaluation(struct journal *j, int64_t iteration, const char *suffix, const char *part,
-                       double loss, struct err *e)
+int journal_evaluation(struct journal *j, const struct rank *r, const char *suffix,
+                       const char *part, double loss, struct err *e)
 {
+    int64_t iteration = r->at.iteration;
+    const struct events_limit at = journal_at(j, r);
     double ppl = exp(loss < 20 ? loss : 20);
     buf_reset(&j->line);
     if (j->brief)
@@ -206,7 +254,9 @@ int journal_evaluation(struct journal *j, int64_t iteration, const char *suffix,
         buf_adds(&j->line, "}\n");
         code = write_line(j, e);
     }
-    return code;
+    return code ? code
+                : board_evaluation(&j->board, &at, !strcmp(part, "valid") ? "validation" : part,
+                                   loss, e);
 }
 
 void journal_pause_over(struct journal *j)
@@ -220,13 +270,14 @@ int journal_sync(struct journal *j, struct err *e)
 {
     if (j->metrics && (fflush(j->metrics) || fsync(fileno(j->metrics))))
         return err_sys(e, errno, "%s: cannot sync", j->path);
-    return 0;
+    return board_sync(&j->board, e);
 }
 
 void journal_close(struct journal *j)
 {
     if (j->metrics)
         fclose(j->metrics);
+    board_close(&j->board);
     free(j->path);
     buf_finish(&j->line);
     *j = (struct journal){0};

@@ -5,7 +5,8 @@
 /*
  * What a run tells: the log line on stdout every --log-interval steps, evaluation lines, and the
  * metrics file with one JSON object a step. On a terminal the lines are short ones for people. On
- * resume the metrics are cut back to the step that the run resumes from.
+ * resume the metrics are cut back to the step that the run resumes from, and so are the curves for
+ * TensorBoard. After the first step a line tells the memory.
  */
 
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "train/engine/step.h"
 #include "train/metrics/logline.h"
 #include "train/options.h"
+#include "train/report/board.h"
 
 struct journal {
     const struct train_options *o;
@@ -26,6 +28,8 @@ struct journal {
     double loss_sum; /* since the last line */
     int64_t steps, counted, skipped, nan, lost;
     struct buf line;
+    struct board board;
+    bool memory_told;
     /* for the caller to set after journal_open: */
     struct progress *meter; /* wiped before a line is printed; NULL: none */
     bool brief;             /* short lines */
@@ -40,8 +44,8 @@ void journal_open_silent(struct journal *j, const struct train_options *o, const
 /* ERR_ANOMALY when the loss or norm was not finite too many steps in a row. */
 int journal_step(struct journal *j, const struct rank *r, const struct step_result *s,
                  struct err *e);
-int journal_evaluation(struct journal *j, int64_t iteration, const char *suffix, const char *part,
-                       double loss, struct err *e);
+int journal_evaluation(struct journal *j, const struct rank *r, const char *suffix,
+                       const char *part, double loss, struct err *e);
 
 /* What went on since the last step was an evaluation or a checkpoint: the log's milliseconds are of
  * training alone. */

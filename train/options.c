@@ -270,6 +270,7 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "metrics", .type = OPT_TEXT, AT(metrics), .unset = "metrics.jsonl in --save",
             .meta = "FILE", .group = "log", .verbs = RUN | PLAN, .idle = PLAN,
             .help = "JSONL file with a record per step"),
+    REPORT_FLAG_ROWS(struct train_options, report, TRAINS, PLAN),
     OPT_ROW(.name = "data-part", .type = OPT_CHOICE, AT(part), .def = "valid",
             .meta = "train|valid|test", .group = "log", .verbs = EVAL, .basic = true,
             .help = "share of --split to evaluate"),

@@ -11,6 +11,7 @@
 #include "dataset/sample/options.h"
 #include "tok/tokenizer/options.h"
 #include "train/course/options.h"
+#include "train/report/options.h"
 #include "train/spec/options.h"
 #include "train/stages.h"
 
@@ -51,6 +52,7 @@ struct train_options {
     bool log_throughput;
     int log_format; /* enum log_format */
     const char *metrics;
+    struct report_flags report;
     int part; /* eval: enum part */
     /* generation */
     const char *prompt, *chat;

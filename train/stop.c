@@ -4,11 +4,17 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/core/buf.h"
 #include "base/core/log.h"
+#include "base/io/path.h"
 
+/* The signal that asks the run to end, plus SAVE for each SIGUSR2. */
+enum { SIGNALS = 0xff, SAVE = 0x100 };
 static volatile sig_atomic_t asked;
 
 /* Says at once what the flag will do after the step: only calls that a handler may make. */
@@ -27,16 +33,22 @@ static void say(int sig)
     (void)n;
 }
 
+/* No other of our signals comes in between. */
 static void on_signal(int sig)
 {
-    int kept = errno;
-    if (asked == SIGINT && sig == SIGINT) {
+    int kept = errno, stop = asked & SIGNALS;
+    if (sig == SIGUSR2) {
+        asked = asked + SAVE;
+        errno = kept;
+        return;
+    }
+    if (stop == SIGINT && sig == SIGINT) {
         signal(SIGINT, SIG_DFL);
         raise(SIGINT);
-    } else if (!asked) {
+    } else if (!stop) {
         say(sig);
     }
-    asked = sig;
+    asked = (asked & ~SIGNALS) | sig;
     errno = kept;
 }
 
@@ -44,12 +56,63 @@ void stop_listen(void)
 {
     struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&sa.sa_mask);
+    sigaddset(&sa.sa_mask, SIGINT);
+    sigaddset(&sa.sa_mask, SIGTERM);
+    sigaddset(&sa.sa_mask, SIGUSR1);
+    sigaddset(&sa.sa_mask, SIGUSR2);
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);
     sigaction(SIGUSR1, &sa, NULL);
+    sigaction(SIGUSR2, &sa, NULL);
 }
 
 int stop_asked(void)
 {
-    return asked;
+    return asked & SIGNALS;
+}
+
+int stop_saves(void)
+{
+    return asked / SAVE;
+}
+
+/* A word of a command, as a shell takes it. */
+static void add_word(struct buf *b, const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789_-+=:,./@%";
+    if (*word && !word[strspn(word, plain)]) {
+        buf_adds(b, word);
+        return;
+    }
+    buf_addc(b, '\'');
+    for (; *word; word++)
+        if (*word == '\'')
+            buf_adds(b, "'\\''");
+        else
+            buf_addc(b, *word);
+    buf_addc(b, '\'');
+}
+
+int stop_tell(int number, const char *save, int64_t iteration, struct err *e)
+{
+    const char *by = number == SIGINT ? "Ctrl-C" : number == SIGTERM ? "SIGTERM" : "SIGUSR1";
+    long long at = (long long)iteration;
+    struct buf b = {0};
+    if (save) {
+        char *config = path_join(save, "config.toml");
+        add_word(&b, program_invocation_name);
+        buf_adds(&b, " run --config ");
+        add_word(&b, config);
+        log_info("stopped by %s after step %lld; to resume:\n  %s", by, at, buf_str(&b));
+        free(config);
+    } else {
+        log_info("stopped by %s after step %lld; nothing was saved (--save DIR keeps the model)",
+                 by, at);
+    }
+    buf_finish(&b);
+    int code = number == SIGINT ? 128 + SIGINT : save ? ERR_RESTART : 128 + SIGTERM;
+    if (e)
+        *e = (struct err){.code = code};
+    return code;
 }

@@ -19,6 +19,7 @@
 #include "train/earlier.h"
 #include "train/guard.h"
 #include "train/journal.h"
+#include "train/report/control.h"
 #include "train/start.h"
 #include "train/stop.h"
 
@@ -40,6 +41,8 @@ struct run {
     double started;
     int64_t saved; /* iteration of the newest checkpoint of this process, -1: none */
     struct saving saving;
+    char *control; /* a file that is looked for; NULL: none */
+    int saves;     /* of stop_saves, that were done */
 };
 
 /* ---- checkpoints ------------------------------------------------------------------------- */
@@ -235,7 +238,7 @@ static int evaluate(struct run *r, enum part part, const char *suffix, struct er
     code = step_evaluate(&j->rank, in, s.micros, &loss, e);
     loader_destroy(in);
     if (!code)
-        code = journal_evaluation(&r->journal, at, suffix, part_name(part), loss, e);
+        code = journal_evaluation(&r->journal, &j->rank, suffix, part_name(part), loss, e);
     journal_pause_over(&r->journal);
     return code;
 }
@@ -258,17 +261,31 @@ static bool divides(int64_t interval, int64_t iteration)
     return interval > 0 && iteration % interval == 0;
 }
 
-/* 0 to go on, 1 to end well, 2 and the signal's number to end because somebody asked this process.
- */
-static int whether_to_stop(const struct run *r)
+/* After a step; ASKED and the number of the signal by which somebody asked this process to end. */
+enum { GO_ON, SAVE_NOW, END_WELL, ASKED };
+
+static int whether_to_stop(struct run *r)
 {
     const struct train_options *o = r->job->o;
     int64_t at = r->job->rank.at.iteration;
+    int saves = stop_saves();
+    enum control c = r->control && job_is_first(r->job) ? control_read(r->control) : 0;
+    bool save_now = c == CONTROL_SAVE || saves != r->saves;
+    r->saves = saves;
     if (stop_asked())
-        return 2 + stop_asked();
-    if (divides(o->exit_interval, at))
-        return 1;
-    return o->exit_minutes > 0 && clock_seconds() - r->started > o->exit_minutes * 60;
+        return ASKED + stop_asked();
+    if (divides(o->exit_interval, at) || c == CONTROL_STOP)
+        return END_WELL;
+    if (o->exit_minutes > 0 && clock_seconds() - r->started > o->exit_minutes * 60)
+        return END_WELL;
+    return save_now ? SAVE_NOW : GO_ON;
+}
+
+static int save_as_asked(struct run *r, struct err *e)
+{
+    if (!r->job->o->save)
+        log_warn("nothing is saved: without --save DIR there is no folder for it");
+    return save(r, e);
 }
 
 static int one_step(struct run *r, struct err *e)
@@ -298,50 +315,6 @@ static int one_step(struct run *r, struct err *e)
     return code;
 }
 
-/* A word of a command, as a shell takes it. */
-static void add_word(struct buf *b, const char *word)
-{
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                "0123456789_-+=:,./@%";
-    if (*word && !word[strspn(word, plain)]) {
-        buf_adds(b, word);
-        return;
-    }
-    buf_addc(b, '\'');
-    for (; *word; word++)
-        if (*word == '\'')
-            buf_adds(b, "'\\''");
-        else
-            buf_addc(b, *word);
-    buf_addc(b, '\'');
-}
-
-/* The end of a run that a signal asked to stop: says where it stands and how to resume. The code
- * that is returned has no sentence of its own. */
-static int stopped(const struct run *r, int number, struct err *e)
-{
-    const char *save = r->job->o->save;
-    const char *by = number == SIGINT ? "Ctrl-C" : number == SIGTERM ? "SIGTERM" : "SIGUSR1";
-    long long at = (long long)r->job->rank.at.iteration;
-    struct buf b = {0};
-    if (save) {
-        char *config = path_join(save, "config.toml");
-        add_word(&b, program_invocation_name);
-        buf_adds(&b, " run --config ");
-        add_word(&b, config);
-        log_info("stopped by %s after step %lld; to resume:\n  %s", by, at, buf_str(&b));
-        free(config);
-    } else {
-        log_info("stopped by %s after step %lld; nothing was saved (--save DIR keeps the model)",
-                 by, at);
-    }
-    buf_finish(&b);
-    int code = number == SIGINT ? 128 + SIGINT : save ? ERR_RESTART : 128 + SIGTERM;
-    if (e)
-        *e = (struct err){.code = code};
-    return code;
-}
-
 static int loop(struct run *r, struct err *e)
 {
     struct job *j = r->job;
@@ -350,6 +323,10 @@ static int loop(struct run *r, struct err *e)
         code = one_step(r, e);
         if (!code)
             stop = world_max(&j->rank.comm, whether_to_stop(r));
+        if (stop == SAVE_NOW) {
+            code = save_as_asked(r, e);
+            stop = GO_ON;
+        }
     }
     progress_finish(&r->meter);
     if (!code && !stop && (j->o->eval_iters > 0 || j->o->full_validation))
@@ -360,9 +337,9 @@ static int loop(struct run *r, struct err *e)
         code = finish_save(r, true, e);
     if (code)
         abandon_save(r);
-    if (code || stop < 2)
+    if (code || stop < ASKED)
         return code;
-    return stopped(r, stop - 2, e);
+    return stop_tell(stop - ASKED, j->o->save, j->rank.at.iteration, e);
 }
 
 /* ---- set-up ------------------------------------------------------------------------------ */
@@ -562,6 +539,9 @@ int verb_run(struct opts *opts, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
     struct run r = {.job = &j, .saved = -1, .started = clock_seconds()};
+    r.control = j.o->report.control ? mem_strdup(j.o->report.control)
+                : j.o->save         ? path_join(j.o->save, "control")
+                                    : NULL;
     int code = prepare(&j, e);
     if (!code)
         introduce(&j);
@@ -587,6 +567,7 @@ int verb_run(struct opts *opts, struct err *e)
     if (code && j.rank.comm.fn)
         tell_others(&j, e);
     loader_destroy(r.train);
+    free(r.control);
     journal_close(&r.journal);
     job_close(&j);
     return code;

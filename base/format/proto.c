@@ -158,3 +158,9 @@ void protow_float(struct buf *b, uint32_t number, float v)
     put_tag(b, number, PROTO_I32);
     buf_add(b, &v, sizeof(v));
 }
+
+void protow_double(struct buf *b, uint32_t number, double v)
+{
+    put_tag(b, number, PROTO_I64);
+    buf_add(b, &v, sizeof(v));
+}

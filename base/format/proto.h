@@ -48,5 +48,6 @@ float proto_float(const struct proto_field *f); /* of a PROTO_I32 */
 void protow_varint(struct buf *b, uint32_t number, uint64_t v);
 void protow_bytes(struct buf *b, uint32_t number, const void *p, size_t n);
 void protow_float(struct buf *b, uint32_t number, float v);
+void protow_double(struct buf *b, uint32_t number, double v);
 
 #endif

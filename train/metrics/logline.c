@@ -27,6 +27,15 @@ static void head(struct buf *out, const struct log_values *v)
     buf_addf(out, " consumed samples: %12lld |", (long long)v->consumed_samples);
 }
 
+/* Decimals of a throughput, of which Megatron's `usual` show nothing below 0.1. */
+static int decimals(double tflops, int usual)
+{
+    if (!(tflops > 0 && tflops < 0.1))
+        return usual;
+    int n = 2 - (int)floor(log10(tflops));
+    return n < 12 ? n : 12;
+}
+
 void logline_format(struct buf *out, enum log_format f, const struct log_values *v)
 {
     double seconds = v->ms / 1000, samples = seconds > 0 ? (double)v->global_batch / seconds : 0;
@@ -42,7 +51,8 @@ void logline_format(struct buf *out, enum log_format f, const struct log_values 
         buf_addf(out, " consumed tokens: %12lld |", (long long)v->consumed_tokens);
     buf_addf(out, " elapsed time per iteration (ms): %.1f |", v->ms);
     if (f == LOG_CORE && v->show_throughput)
-        buf_addf(out, " throughput per GPU (TFLOP/s/GPU): %.1f |", v->tflops);
+        buf_addf(out, " throughput per GPU (TFLOP/s/GPU): %.*f |", decimals(v->tflops, 1),
+                 v->tflops);
     buf_addf(out, f == LOG_CORE ? " learning rate: %.6E |" : " learning rate: %.3E |", v->lr);
     buf_addf(out, " global batch size: %5lld |", (long long)v->global_batch);
     losses(out, v);
@@ -53,7 +63,7 @@ void logline_format(struct buf *out, enum log_format f, const struct log_values 
         buf_addf(out, " samples per second: %.3f |", samples);
         buf_addf(out, " tokens per gpu per second (tgs): %.3f |",
                  samples * (double)v->seq_length / v->ranks);
-        buf_addf(out, " TFLOPs: %.2f |", v->tflops);
+        buf_addf(out, " TFLOPs: %.*f |", decimals(v->tflops, 2), v->tflops);
     }
     buf_addc(out, '\n');
 }

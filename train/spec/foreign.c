@@ -45,8 +45,7 @@ static const char why_19[] =
     "random numbers follow from seed and sample: there is no state to save or load";
 static const char why_20[] =
     "the run's values come from its options; what differs from the checkpoint is printed";
-static const char why_21[] =
-    "metrics.jsonl in --save has loss, rate, norm, scale and time of every step";
+static const char why_21[] = "the points of a step are written after it";
 static const char why_22[] =
     "no network service is used: metrics.jsonl in --save can be imported there";
 static const char why_23[] = "of further log lines that are not there; --verbose logs more";
@@ -206,17 +205,10 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("no-save-rng", SWITCH, why_19),
     WITHOUT("no-load-rng", SWITCH, why_19),
     WITHOUT("override-opt_param-scheduler", SWITCH, why_20),
-    WITHOUT("tensorboard-dir", VALUE, why_21),
-    WITHOUT("tensorboard-log-interval", VALUE, why_21),
     WITHOUT("tensorboard-queue-size", VALUE, why_21),
-    WITHOUT("log-timers-to-tensorboard", SWITCH, why_21),
-    WITHOUT("no-log-loss-scale-to-tensorboard", SWITCH, why_21),
-    WITHOUT("log-validation-ppl-to-tensorboard", SWITCH, why_21),
-    WITHOUT("log-memory-to-tensorboard", SWITCH, why_21),
-    WITHOUT("log-world-size-to-tensorboard", SWITCH, why_21),
-    WITHOUT("log-batch-size-to-tensorboard", SWITCH, why_21),
-    WITHOUT("log-learning-rate-to-tensorboard", SWITCH, why_21),
-    WITHOUT("log-optimizer-states-to-tensorboard", SWITCH, why_21),
+    WITHOUT("log-learning-rate-to-tensorboard", SWITCH, "that curve is always there"),
+    WITHOUT("log-optimizer-states-to-tensorboard", SWITCH,
+            "norms of the optimizer's state are not computed"),
     WITHOUT("wandb-project", VALUE, why_22),
     WITHOUT("wandb-exp-name", VALUE, why_22),
     WITHOUT("wandb-save-dir", VALUE, why_22),

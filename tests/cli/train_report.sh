@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a run tells and is told: TensorBoard's event files, the memory line, throughput, the control file, SIGUSR2.
+. "$SRC/tests/cli/train_data.sh"
+run="$tiny --log-interval 1 --eval-interval 4"
+
+# points DIR: "tag step" of all event files, in the order of their names; fails on a wrong checksum
+cat >points.py <<'END2'
+import glob, struct, sys
+
+def crc(b):
+    c = 0xffffffff
+    for x in b:
+        c ^= x
+        for _ in range(8):
+            c = c >> 1 ^ (0x82f63b78 if c & 1 else 0)
+    c ^= 0xffffffff
+    return (c >> 15 | c << 17) + 0xa282ead8 & 0xffffffff
+
+def fields(b):
+    at = 0
+    def varint():
+        nonlocal at
+        v = shift = 0
+        while True:
+            x = b[at]
+            at += 1
+            v |= (x & 127) << shift
+            shift += 7
+            if x < 128:
+                return v
+    while at < len(b):
+        key = varint()
+        if key & 7 == 0:
+            v = varint()
+        else:
+            n = {1: 8, 5: 4, 2: None}[key & 7]
+            n = varint() if n is None else n
+            v, at = b[at:at + n], at + n
+        yield key >> 3, v
+
+for path in sorted(glob.glob(sys.argv[1] + "/*tfevents*")):
+    data, at = open(path, "rb").read(), 0
+    while at < len(data):
+        n, = struct.unpack_from("<Q", data, at)
+        payload = data[at + 12:at + 12 + n]
+        assert crc(data[at:at + 8]) == struct.unpack_from("<I", data, at + 8)[0]
+        assert crc(payload) == struct.unpack_from("<I", data, at + 12 + n)[0]
+        at += 16 + n
+        event = dict(fields(payload))
+        if 5 in event:
+            value = dict(fields(dict(fields(event[5]))[1]))
+            number = "%.6g" % struct.unpack("<f", value[2])[0] if 2 in value else "text"
+            print(value[1].decode(), event.get(2, 0), number, sep="|")
+END2
+
+t "event files hold Megatron-LM's curves"
+expect 0 "$TRAIN" run $run --train-iters 8 --save run --save-interval 4 --tensorboard-dir tb --log-timers-to-tensorboard --log-validation-ppl-to-tensorboard --log-batch-size-to-tensorboard --log-memory-to-tensorboard --log-world-size-to-tensorboard --log-throughput
+check python3 points.py tb
+cut -d '|' -f 1 .out 2>/dev/null >/dev/null
+python3 points.py tb >points
+for tag in learning-rate "learning-rate vs samples" batch-size "lm loss" "lm loss vs samples" loss-scale world-size grad-norm iteration-time throughput mem-allocated-bytes; do
+    check [ "$(grep -c "^$tag|" points)" = 8 ]
+done
+check [ "$(grep -c '^lm loss validation|' points)" = 2 ]
+check [ "$(grep -c '^lm loss validation ppl|' points)" = 2 ]
+check [ "$(grep -c '^lm loss test|' points)" = 1 ]
+check grep -q '^batch-size vs samples|32|4$' points
+check [ "$(python3 -c 'import json; print(*("lm loss|%d|%.6g" % (r["iteration"], r["lm_loss"]) for r in map(json.loads, open("run/metrics.jsonl")) if "lm_loss" in r), sep="\n")' | cut -c 1-14)" = "$(grep '^lm loss|' points | cut -c 1-14)" ]
+
+t "what a run that died wrote beyond its checkpoint goes: each step once"
+mv run/iter_0000008 .
+expect 0 "$TRAIN" run $run --train-iters 10 --save run --tensorboard-dir tb
+python3 points.py tb >points
+check [ "$(grep '^lm loss|' points | cut -d '|' -f 2 | tr '\n' ' ')" = "1 2 3 4 5 6 7 8 9 10 " ]
+check [ "$(grep '^lm loss vs samples|' points | cut -d '|' -f 2 | tr '\n' ' ')" = "4 8 12 16 20 24 28 32 36 40 " ]
+check [ "$(find tb -type f | wc -l)" = 2 ]
+
+t "files of other runs in that folder stay"
+cp -r tb tb2
+expect 0 "$TRAIN" run $run --train-iters 2 --no-save --tensorboard-dir tb2
+for file in tb/*; do
+    same "$file" "tb2/$(basename "$file")"
+done
+check [ "$(find tb2 -type f | wc -l)" = 3 ]
+
+t "Megatron-DeepSpeed's curves, every second step, and none of the loss scale"
+expect 0 "$TRAIN" run $run --train-iters 4 --no-save --tensorboard-dir tb3 --log-format megatron-deepspeed --tensorboard-log-interval 2 --no-log-loss-scale-to-tensorboard
+python3 points.py tb3 >points
+check [ "$(grep '^lm-loss-training/lm loss|' points | cut -d '|' -f 2 | tr '\n' ' ')" = "2 4 " ]
+check [ "$(grep '^learning-rate/learning-rate vs tokens|' points | cut -d '|' -f 2 | tr '\n' ' ')" = "256 512 " ]
+check [ "$(grep -c '^steps-vs-samples/y=samples,x=steps|' points)" = 2 ]
+check [ "$(grep -c 'loss-scale' points)" = 0 ]
+
+t "without a folder, and in one that cannot be made"
+expect 0 "$TRAIN" run $run --train-iters 1 --no-save --log-timers-to-tensorboard
+err_has "--log-timers-to-tensorboard has no effect without --tensorboard-dir"
+expect 4 "$TRAIN" run $run --train-iters 1 --no-save --tensorboard-dir /dev/null/x
+err_has "/dev/null"
+
+t "memory after the first step, throughput of a small model"
+expect 0 "$TRAIN" run $run --train-iters 2 --no-save --log-throughput
+check grep -q "\[Rank 0\] (after 1 iterations) memory (MB) | allocated: [0-9.]* | max allocated: [0-9.]* | reserved: [0-9.]* | max reserved: [0-9.]*" .err
+check [ "$(grep -c "memory (MB)" .err)" = 1 ]
+check grep -q "throughput per GPU (TFLOP/s/GPU): 0\.0*[1-9][0-9]* |" .out
+
+t "the control file: save, stop, and words that mean nothing"
+mkdir -p steered
+echo save >steered/control
+expect 0 "$TRAIN" run $run --train-iters 3 --save steered
+has_file steered/iter_0000001
+has_file steered/iter_0000003
+no_file steered/control
+echo "nonsense stop" >words
+expect 0 "$TRAIN" run $run --train-iters 9 --save steered --control-file words
+err_has "words: 'nonsense' means nothing: expected save or stop"
+has_file steered/iter_0000004
+no_file steered/iter_0000005
+no_file words
+echo save >words
+expect 0 "$TRAIN" run $run --train-iters 2 --no-save --control-file words
+err_has "nothing is saved: without --save DIR"
+
+t "SIGUSR2 saves, and the run trains on"
+"$TRAIN" run $run --train-iters 1000000 --save long >.out 2>.err &
+pid=$!
+n=0
+while [ "$(wc -l <.out)" -lt 3 ] && [ $n -lt 600 ]; do
+    sleep 0.1
+    n=$((n + 1))
+done
+kill -USR2 $pid
+while ! grep -q "saved step" .err && [ $n -lt 1200 ]; do
+    sleep 0.1
+    n=$((n + 1))
+done
+lines=$(wc -l <.out)
+while [ "$(wc -l <.out)" -le "$((lines + 2))" ] && [ $n -lt 1800 ]; do
+    sleep 0.1
+    n=$((n + 1))
+done
+check kill -0 $pid
+kill -TERM $pid
+code=0
+wait $pid || code=$?
+check [ $code = 75 ]
+check [ "$(find long -name "iter_*" | wc -l)" = 2 ]
