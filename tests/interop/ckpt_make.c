@@ -23,6 +23,7 @@
 #include "base/io/file.h"
 #include "base/io/map.h"
 #include "base/io/path.h"
+#include "tests/train/tiny.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/safetensors.h"
 #include "train/ckpt/shard.h"
@@ -34,23 +35,11 @@ static const char *const groups[GROUPS] = {CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AV
 
 static struct spec tiny(void)
 {
-    struct spec s = {.layers = 2,
-                     .hidden = 16,
-                     .heads = 4,
-                     .kv_heads = 2,
-                     .head_dim = 4,
-                     .ffn = 24,
-                     .vocab = 100,
-                     .padded_vocab = 128,
-                     .max_positions = 32,
-                     .norm = SPEC_RMSNORM,
-                     .act = SPEC_SWIGLU,
-                     .position = SPEC_ROPE,
-                     .norm_eps = 1e-5,
-                     .rope_base = 10000,
-                     .rope_percent = 1,
-                     .tied = true,
-                     .init_std = 0.02};
+    struct spec s = tiny_llama();
+    s.vocab = 100;
+    s.max_positions = 32;
+    s.tied = true;
+    s.init_std = 0.02;
     spec_settle(&s);
     return s;
 }

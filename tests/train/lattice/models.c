@@ -1,49 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/train/lattice/models.h"
 
+#include "tests/train/tiny.h"
+
 struct spec cell_gpt(void)
 {
-    return (struct spec){.layers = 4,
-                         .hidden = 24,
-                         .heads = 8,
-                         .kv_heads = 8,
-                         .head_dim = 3,
-                         .ffn = 40,
-                         .vocab = CELL_VOCAB,
-                         .padded_vocab = 128,
-                         .max_positions = 16,
-                         .norm = SPEC_LAYERNORM,
-                         .act = SPEC_GELU_TANH,
-                         .position = SPEC_LEARNED,
-                         .norm_eps = 1e-5,
-                         .rope_base = 10000,
-                         .rope_percent = 1,
-                         .tied = true,
-                         .bias = true,
-                         .qkv_bias = true,
-                         .init_std = 0.3};
+    struct spec s = tiny_gpt();
+    s.layers = 4;
+    s.hidden = 24;
+    s.heads = s.kv_heads = 8;
+    s.head_dim = 3;
+    s.ffn = 40;
+    return s;
 }
 
 struct spec cell_llama(void)
 {
-    return (struct spec){.layers = 4,
-                         .hidden = 20,
-                         .heads = 8,
-                         .kv_heads = 2,
-                         .head_dim = 4,
-                         .ffn = 24,
-                         .vocab = CELL_VOCAB,
-                         .padded_vocab = 128,
-                         .max_positions = 16,
-                         .norm = SPEC_RMSNORM,
-                         .act = SPEC_SWIGLU,
-                         .position = SPEC_ROPE,
-                         .norm_eps = 1e-5,
-                         .rope_base = 10000,
-                         .rope_percent = 1,
-                         .tied = false,
-                         .bias = false,
-                         .init_std = 0.3};
+    struct spec s = tiny_llama();
+    s.layers = 4;
+    s.hidden = 20;
+    s.heads = 8;
+    return s;
 }
 
 struct spec cell_qwen3(void)

@@ -6,7 +6,7 @@
 
 #include "train/spec/spec.h"
 
-enum { CELL_VOCAB = 37 };
+enum { CELL_VOCAB = 37 /* TINY_VOCAB */ };
 
 /* GPT-2: learned positions, LayerNorm, biases, tied ends; 8 heads, a vocabulary of 37. */
 struct spec cell_gpt(void);
