@@ -273,11 +273,25 @@ static void other_rows(struct comm *c)
     comm_wait(c, comm_all_to_all(c, GROUP_TP, to, rows, from, rows));
 }
 
+/* Ranks 1 and 2 disagree, and another joins last. */
+static void other_rows_of_two(struct comm *c)
+{
+    float v[5] = {0}, w[5];
+    int64_t give[4] = {1, 1, 1, 1}, take[4] = {1, 1, 1, 1};
+    give[2] += c->rank == 1;
+    struct tensor from = tensor_1d(v, DTYPE_F32, c->rank == 1 ? 5 : 4);
+    struct tensor to = tensor_1d(w, DTYPE_F32, 4);
+    usleep(c->rank == 1 || c->rank == 2 ? 0 : 50000);
+    comm_wait(c, comm_all_to_all(c, GROUP_WORLD, to, take, from, give));
+}
+
 static void calls_that_do_not_fit_are_named(void)
 {
     check_fault(other_sizes, 60, ERR_FAULT, "all-reduce of 8 F32");
     check_fault(other_calls, 60, ERR_FAULT, "rank 1 calls broadcast of 9 F32 from its rank 0");
     check_fault(other_rows, 60, ERR_FAULT, "all-to-all of 1 F32");
+    check_fault(other_rows_of_two, 60, ERR_FAULT,
+                "rank 1 calls all-to-all of 2 F32, rank 2 calls all-to-all of 1 F32");
 }
 
 /* Large gathers until rank 3 aborts: what a rank writes after its wait stays as it is. */
