@@ -14,6 +14,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "train/engine/state.h"
+#include "train/engine/world.h"
 
 /* ---- the lock of --save ------------------------------------------------------------------- */
 
@@ -186,6 +187,32 @@ static int newest(struct job *j, const char *dir, int64_t below, struct ckpt **r
     return code;
 }
 
+/* The sentence of the first process that has found damage. */
+static int share_reason(struct job *j, const struct err *why, struct buf *ret, struct err *e)
+{
+    struct buf all = {0};
+    size_t *size = mem_new((size_t)j->rank.comm.world, sizeof(*size)), i = 0;
+    int code = world_gather(&j->rank.comm, why->msg, strlen(why->msg), &all, size, e);
+    while (!code && i + 1 < (size_t)j->rank.comm.world && !size[i])
+        i++;
+    if (!code)
+        buf_add(ret, all.data, size[i]);
+    buf_finish(&all);
+    free(size);
+    return code;
+}
+
+/* What is said of a checkpoint that is damaged. */
+static int pass_over(struct job *j, const struct err *why, struct err *e)
+{
+    struct buf reason = {0};
+    int code = share_reason(j, why, &reason, e);
+    if (!code)
+        log_warn("%s is passed over: %s", ckpt_path(j->ckpt), buf_str(&reason));
+    buf_finish(&reason);
+    return code;
+}
+
 int start_earlier(struct job *j, const struct err *why, struct err *e)
 {
     struct ckpt *c;
@@ -197,8 +224,9 @@ int start_earlier(struct job *j, const struct err *why, struct err *e)
         err_hint(e, "no earlier checkpoint of that run is intact");
         return why->code;
     }
-    log_warn("%s is passed over: %s", ckpt_path(j->ckpt), why->msg);
-    code = state_same_model(c, &j->spec, e);
+    code = pass_over(j, why, e);
+    if (!code)
+        code = state_same_model(c, &j->spec, e);
     if (code) {
         ckpt_close(c);
         return code;

@@ -3,6 +3,9 @@
 . "$SRC/tests/cli/train_data.sh"
 tiny="$tiny --threads 1 --train-iters 12"
 tensors() { cat "$1"/*.safetensors; }
+flip() {
+    python3 -c "f = open('$1', 'r+b'); f.seek(-100, 2); c = f.read(1); f.seek(-100, 2); f.write(bytes([c[0] ^ 4]))"
+}
 agree() {
     check python3 - "$1/metrics.jsonl" "$2/metrics.jsonl" <<'END'
 import json, sys
@@ -32,6 +35,12 @@ expect 0 "$TRAIN" run $tiny $llama --save unbroken --num_gpus 2 --zero-stage 3
 tensors three/iter_0000012 >a.bin
 tensors unbroken/iter_0000012 >b.bin
 same a.bin b.bin
+
+t "damage that another process than the first finds is told with its reason"
+expect 0 "$TRAIN" run $tiny --save damaged --num_gpus 2 --tp 2 --save-interval 6
+flip damaged/iter_0000012/param-00001.safetensors
+expect 0 "$TRAIN" run $tiny --save damaged --num_gpus 2 --tp 2
+err_has "damaged/iter_0000012 is passed over: damaged/iter_0000012/param-00001.safetensors"
 
 t "gradients and weights on their way while others are computed: the same bytes"
 for stage in 0 1 3; do

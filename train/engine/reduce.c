@@ -26,25 +26,55 @@ static void sum_shared(struct rank *r, const struct param *p, const struct param
     slab_reset(&r->slab[SLAB_WORKSPACE], mark);
 }
 
-static void sum_over_tensor_ranks(struct rank *r, const struct param *p)
+/* Whether a tensor-parallel rank has all of the parameter, and of its gradient what its tokens or
+ * experts add to it. */
+static bool adds_up(const struct param *p)
 {
-    if (!(p->summed & 1u << GROUP_TP))
-        return;
-    if (p->tokens) {
-        if (!FAULT("sequence_norms"))
-            sum(r, GROUP_TP, units_gradient(r, p));
-        return;
+    return p->tokens && p->summed & 1u << GROUP_TP && !FAULT("sequence_norms");
+}
+
+/* Copies such gradients of a unit to `packed`, without gaps, or back; returns their elements. */
+static int64_t pack_small(struct rank *r, int unit, struct tensor packed, bool back)
+{
+    int64_t n = 0;
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *p = &r->params.at[i];
+        if (zero_unit_of(&r->params, p) != unit || !adds_up(p))
+            continue;
+        if (!tensor_none(packed)) {
+            struct tensor one = tensor_rows(packed, n, p->count), whole = units_gradient(r, p);
+            op_copy(&r->ops, &(struct copy_args){.y = back ? whole : one, .x = back ? one : whole});
+        }
+        n += p->count;
     }
-    for (int k = 0; k < p->sources; k++)
-        if (p->source[k].shared > 1 && !FAULT("shared_heads"))
-            sum_shared(r, p, &p->source[k]);
+    return n;
+}
+
+/* Norms and biases are small: all of a unit in one reduction. */
+static void sum_packed(struct rank *r, int unit)
+{
+    size_t mark = slab_mark(&r->slab[SLAB_WORKSPACE]);
+    int64_t n = pack_small(r, unit, (struct tensor){0}, false);
+    if (!n)
+        return;
+    struct tensor packed = slab_1d(&r->slab[SLAB_WORKSPACE], r->grads.dtype, n);
+    pack_small(r, unit, packed, false);
+    sum(r, GROUP_TP, packed);
+    pack_small(r, unit, packed, true);
+    slab_reset(&r->slab[SLAB_WORKSPACE], mark);
 }
 
 void reduce_over_tensor_ranks(struct rank *r, int unit)
 {
-    for (int i = 0; i < r->params.n; i++)
-        if (zero_unit_of(&r->params, &r->params.at[i]) == unit)
-            sum_over_tensor_ranks(r, &r->params.at[i]);
+    sum_packed(r, unit);
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *p = &r->params.at[i];
+        if (zero_unit_of(&r->params, p) != unit || !(p->summed & 1u << GROUP_TP) || p->tokens)
+            continue;
+        for (int k = 0; k < p->sources; k++)
+            if (p->source[k].shared > 1 && !FAULT("shared_heads"))
+                sum_shared(r, p, &p->source[k]);
+    }
 }
 
 /* The embedding of tied ends: the first stage has the gradient of the embedding, the last one that

@@ -43,6 +43,11 @@ struct mesh mesh_dense(int tp, int cp, int dp, int pp)
 
 static int check_experts(struct mesh m, struct err *e)
 {
+    if (m.tp == 1 && m.etp != 1)
+        return err_set(e, ERR_USAGE,
+                       "expert-tensor-parallel-size %d with tensor-model-parallel-size 1: expected "
+                       "1",
+                       m.etp);
     if (m.etp != m.tp && m.etp != 1)
         return err_set(e, ERR_USAGE,
                        "expert-tensor-parallel-size %d: expected tensor-model-parallel-size, %d, "

@@ -64,11 +64,26 @@ static struct tensor half_of(struct tensor t, int half)
     return tensor_rows(t, half * (t.size[0] / 2), t.size[0] / 2);
 }
 
+enum { OF_ALL = -1 }; /* key_rank of a call with the keys of all ranks */
+
+/* The mean of the keys that a query of a whole sequence sees: of pieces before its own all. */
+static double keys_seen(struct context c, struct context_call call)
+{
+    double each = (double)context_piece_length(c), own = (each + 1) / 2;
+    int64_t mine = context_piece(c, call.half);
+    struct context other = c;
+    if (call.key_rank == OF_ALL)
+        return (double)mine * each + own;
+    other.rank = call.key_rank;
+    return context_piece(other, call.key_half) == mine ? own : each;
+}
+
 /* A half's queries against the keys of kv: keys, and values beside them. */
 static struct attention_args call_of(const struct model *m, const struct model_pass *p, int l,
-                                     int half, int set, struct tensor kv)
+                                     struct context_call call, int set, struct tensor kv)
 {
     struct attention_args a = attention_args_of(m, p, l);
+    int half = call.half;
     struct tensor ints = m->a.context;
     int64_t each = array_size(m->context, ints.size[0]), width = kv.size[1] / 2;
     struct tensor rows = tensor_rows(ints, set * ARRAYS * each, ARRAYS * each);
@@ -83,6 +98,7 @@ static struct attention_args call_of(const struct model *m, const struct model_p
     a.ahead = tensor_rows(rows, 3 * each, p->parts);
     a.drop_row = tensor_rows(rows, 4 * each, p->parts);
     a.drop_key = tensor_rows(rows, 5 * each, p->parts);
+    a.seen = keys_seen(m->context, call);
     return a;
 }
 
@@ -156,7 +172,8 @@ static void gathered(struct model *m, const struct model_pass *p, int l, struct 
     struct tensor ranks = scratch_2d(m, p->n * m->context.cp, keys_of(m, qkv).size[1]);
     struct tensor kv = gather(m, qkv, ranks);
     for (int half = 0; half < 2; half++) {
-        struct attention_args a = call_of(m, p, l, half, CONTEXT_WHOLE + half, kv);
+        struct context_call call = {.half = half, .key_rank = OF_ALL};
+        struct attention_args a = call_of(m, p, l, call, CONTEXT_WHOLE + half, kv);
         op_attention(m->ops, &a);
     }
 }
@@ -168,7 +185,8 @@ static void gathered_bwd(struct model *m, const struct model_pass *p, int l, str
     struct tensor ranks = scratch_2d(m, rows, width), kv = gather(m, qkv, ranks);
     struct tensor dkv[2] = {scratch_2d(m, rows, width), scratch_2d(m, rows, width)};
     for (int half = 0; half < 2; half++) {
-        struct attention_args a = call_of(m, p, l, half, CONTEXT_WHOLE + half, kv);
+        struct context_call call = {.half = half, .key_rank = OF_ALL};
+        struct attention_args a = call_of(m, p, l, call, CONTEXT_WHOLE + half, kv);
         struct attention_bwd_args b = call_bwd_of(m, a, half, datt, dqkv, dkv[half]);
         op_attention_bwd(m->ops, &b);
     }
@@ -262,7 +280,7 @@ static void step_forward(struct model *m, const struct model_pass *p, int l, con
     for (int i = 0; i < s->calls; i++) {
         size_t mark = slab_mark(m->ops->workspace);
         struct tensor part = half_of(kv, s->call[i].key_half);
-        struct attention_args a = call_of(m, p, l, s->call[i].half, s->set + i, part);
+        struct attention_args a = call_of(m, p, l, s->call[i], s->set + i, part);
         struct merge_args merge = {0};
         if (!opens(s, i))
             merge = apart(m, &a);
@@ -294,7 +312,7 @@ static void step_backward(struct model *m, const struct model_pass *p, int l, co
         size_t mark = slab_mark(m->ops->workspace);
         int half = s->call[i].half;
         struct tensor part = half_of(kv, s->call[i].key_half);
-        struct attention_args a = call_of(m, p, l, half, s->set + i, part);
+        struct attention_args a = call_of(m, p, l, s->call[i], s->set + i, part);
         struct attention_bwd_args b = call_bwd_of(m, a, half, grads[0], grads[1], dkv[i]);
         struct tensor dq = b.dq;
         if (!opens(s, i))

@@ -163,6 +163,7 @@ struct attention_args {
     int64_t head0, all_heads; /* of the dropout's rows: global heads; all_heads 0: H */
     int64_t max_len;          /* no k_len is larger */
     int64_t window;           /* 0: none */
+    double seen; /* of the keys here the mean that a query sees: for its cost; 0: as max_len says */
     bool even;
     float scale; /* of q k^T, usually 1 / sqrt(D) */
     struct dropout drop;

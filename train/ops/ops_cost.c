@@ -78,7 +78,9 @@ static double keys_seen(const struct attention_args *a)
     double n = (double)a->q.size[0], s = (double)a->k_len.size[0], window = (double)a->window;
     double each = s > 0 ? n / s : 0, most = (double)a->max_len, least = most - each + 1;
     double seen = (most + least) / 2;
-    if (window > 0 && window <= least) {
+    if (a->seen > 0) {
+        seen = window > 0 && window < a->seen ? window : a->seen;
+    } else if (window > 0 && window <= least) {
         seen = window;
     } else if (window > 0 && window < most) {
         double below = window - least;

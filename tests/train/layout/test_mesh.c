@@ -161,6 +161,9 @@ static void experts_must_fit_a_stage(void)
     T_ERR(mesh_check(m, 8, &e), &e, ERR_USAGE, "divisor of the 8 ranks of a pipeline stage");
     m.ep = 1 << 30;
     T_ERR(mesh_check(m, 8, &e), &e, ERR_USAGE, "divisor of the 8 ranks of a pipeline stage");
+    m = mesh_dense(1, 1, 8, 1);
+    m.etp = 2;
+    T_ERR(mesh_check(m, 8, &e), &e, ERR_USAGE, "with tensor-model-parallel-size 1: expected 1");
     m = mesh_dense(2, 1, 2, 2);
     m.etp = 1;
     m.pp_before_dp = true;

@@ -111,6 +111,35 @@ static void planned_work_of_124m(void)
     rank_close(&rank);
 }
 
+/* Context-parallel ranks share out the operations of one rank, however keys come to queries. */
+static void context_ranks_share_out_the_work(void)
+{
+    struct err e;
+    struct dev_desc desc;
+    struct spec s = tiny_gpt();
+    s.heads = s.kv_heads = 4;
+    s.head_dim = 3;
+    s.max_positions = 512;
+    struct rank_config c = tiny_config(s, DTYPE_F32);
+    c.seq_length = 512;
+    T_OK(dev_host_describe(&desc, 0, 1, &e), &e);
+    T_OK(rank_plan(&rank, &c, &desc, &e), &e);
+    double alone = plan_flops(&rank.plan);
+    rank_close(&rank);
+    for (int k = 0; k < CONTEXT_COMMS; k++) {
+        double sum = 0;
+        c.layout = layout_plain(mesh_dense(1, 4, 1, 1));
+        c.layout.context = (enum context_comm)k;
+        for (c.rank = 0; c.rank < 4; c.rank++) {
+            T_OK(rank_plan(&rank, &c, &desc, &e), &e);
+            sum += plan_flops(&rank.plan);
+            rank_close(&rank);
+        }
+        c.rank = 0;
+        T_NEAR(sum / alone, 1, 0.02);
+    }
+}
+
 /* A table that lacks what a gated MLP needs. */
 static int open_without_glu(struct ops *o, struct dev *d, struct slab *workspace,
                             const struct ops_config *c, struct err *e)
@@ -136,4 +165,5 @@ static void a_missing_operation_is_named(void)
 
 T_MAIN(T_CASE(gpt_step_is_as_planned), T_CASE(llama_step_is_as_planned),
        T_CASE(mixture_step_is_as_planned), T_CASE(parts_of_a_vocabulary_take_the_same_chunks),
-       T_CASE(planned_work_of_124m), T_CASE(a_missing_operation_is_named))
+       T_CASE(planned_work_of_124m), T_CASE(context_ranks_share_out_the_work),
+       T_CASE(a_missing_operation_is_named))
