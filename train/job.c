@@ -431,6 +431,15 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
     return code;
 }
 
+static enum optim_kind optimizer_of(const struct train_options *o)
+{
+    static const enum optim_kind kind[][2] = {{OPTIM_ADAM, OPTIM_ADAM},
+                                              {OPTIM_SGD_PLAIN, OPTIM_SGD},
+                                              {OPTIM_SAI_PLAIN, OPTIM_SAI},
+                                              {OPTIM_MUON, OPTIM_MUON}};
+    return kind[o->optimizer][o->sgd_momentum > 0];
+}
+
 /* Batch arithmetic, and what the rank is to be. */
 static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
 {
@@ -462,10 +471,15 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .beside = beside(j, use),
                                 .mapped = data_bytes(j),
                                 .seed = (uint64_t)o->seed,
-                                .optimizer = !o->optimizer         ? OPTIM_ADAM
-                                             : o->sgd_momentum > 0 ? OPTIM_SGD
-                                                                   : OPTIM_SGD_PLAIN,
+                                .optimizer = optimizer_of(o),
                                 .momentum = o->sgd_momentum,
+                                .tuning = {.sai_max = o->sai_normalize,
+                                           .sai_shard = o->sai_statistics,
+                                           .muon_momentum = o->muon_momentum,
+                                           .muon_extra = o->muon_extra,
+                                           .muon_nesterov = o->muon_nesterov,
+                                           .muon_scale = (enum muon_scale)o->muon_scale,
+                                           .muon_steps = (int)o->muon_steps},
                                 .beta1 = o->beta1,
                                 .beta2 = o->beta2,
                                 .eps = o->adam_eps,

@@ -212,6 +212,18 @@ static int ramp_fits(const struct job *j, struct err *e)
     return 0;
 }
 
+/* Statistics of shards are upstream's, which knows tensor parallelism alone. */
+static int shards_fit(const struct job *j, struct err *e)
+{
+    const struct layout *l = &j->layout;
+    if (!j->o->sai_statistics || j->o->optimizer != 2 ||
+        (!l->zero && l->mesh.ep == 1 && l->mesh.etp == l->mesh.tp))
+        return 0;
+    return err_set(e, ERR_USAGE,
+                   "--sai-statistics shard measures whole tensor-parallel shards: expected "
+                   "--zero-stage 0, and experts that are not spread over processes");
+}
+
 int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struct err *e)
 {
     const struct layout_model m = {.layers = j->spec.layers,
@@ -233,6 +245,8 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
         code = stages_recompute(&j->o->recompute, &j->layout, j->spec.layers, &ret->recompute, e);
     if (trains && !code)
         code = ramp_fits(j, e);
+    if (trains && !code)
+        code = shards_fit(j, e);
     int64_t length = j->seq_length / j->layout.mesh.cp;
     ret->layout = j->layout;
     if (!code && ret->recompute.distribute && j->o->micro_batch * length * j->spec.hidden % tp)

@@ -38,8 +38,13 @@ struct train_options {
     /* length and learning rate */
     struct course_flags course;
     double clip_grad, beta1, beta2, adam_eps;
-    int optimizer; /* 0: adam, 1: sgd */
+    int optimizer; /* 0: adam, 1: sgd, 2: sgd-sai, 3: muon */
     double sgd_momentum;
+    int sai_normalize, sai_statistics; /* 1: max; 1: shard */
+    double muon_momentum, muon_extra;
+    bool muon_nesterov;
+    int64_t muon_steps;
+    int muon_scale; /* enum muon_scale */
     int64_t seed;
     /* checkpoints */
     const char *save, *load;

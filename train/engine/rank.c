@@ -220,7 +220,9 @@ static void rank_shape(struct rank *r)
                               .beta2 = c->beta2,
                               .eps = c->eps,
                               .momentum = c->momentum,
+                              .tuning = c->tuning,
                               .clip = c->clip};
+    optim_open(&r->optim, c->layout.mesh, c->rank);
 }
 
 static int rank_ops(struct rank *r, struct err *e)
@@ -347,6 +349,7 @@ void rank_close(struct rank *r)
 {
     save_drop(r);
     pipeline_finish(r);
+    optim_finish(&r->optim);
     model_finish(&r->model);
     units_finish(r);
     zero_split_finish(&r->zero);

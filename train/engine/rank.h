@@ -93,6 +93,7 @@ struct rank_config {
     enum optim_kind optimizer;
     double beta1, beta2, eps, clip;
     double momentum; /* of SGD */
+    struct optim_tuning tuning;
     struct lr lr;
     struct decay decay;
     struct ramp ramp; /* a growing batch: `micros` is that of its `full` one */

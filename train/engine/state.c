@@ -10,6 +10,7 @@
 #include "base/core/mem.h"
 #include "train/engine/transfer.h"
 #include "train/engine/world.h"
+#include "train/optim/sai.h"
 
 enum { BOXES = 3 }; /* that a range of a tensor has at most */
 
@@ -19,9 +20,10 @@ static int groups_of(const struct rank *r)
     return 1 + r->optim.rule->states;
 }
 
-static const char *group_name(const struct rank *r, int g)
+/* NULL: the parameter has none. */
+static const char *group_name(const struct rank *r, int g, const struct param *p)
 {
-    return g == 0 ? CKPT_PARAM : r->optim.rule->state[g - 1];
+    return g == 0 ? CKPT_PARAM : optim_state_name(r->optim.rule, p, g - 1);
 }
 
 static struct tensor group_of(const struct rank *r, int g)
@@ -42,7 +44,7 @@ static void add_piece(struct state_entries *out, const struct rank *r, int g, co
         struct tensor at = tensor_rows(group_of(r, g), piece.at, 0);
         ARRAY_GROW(out->at, out->n, out->capacity);
         out->at[out->n++] = (struct state_entry){
-            group_name(r, g),
+            group_name(r, g, p),
             s,
             {.data = at.data, .dtype = at.dtype, .stride = cols, .box = part[i]}};
     }
@@ -56,16 +58,39 @@ static bool is_saved(const struct rank *r, int g, const struct param_source *s)
     return shared_out ? s->counts && comm_index(&r->comm, GROUP_REPLICA) == 0 : s->saves;
 }
 
-/* All that the rank holds in the first n groups, or of it what it saves. */
-static struct state_entries list_entries(const struct rank *r, int n, bool saved)
+/* Numbers of the optimizer that are not of single elements. */
+static void add_blocks(struct state_entries *out, const struct rank *r, bool saved)
+{
+    const struct optim *o = &r->optim;
+    for (int i = 0; i < r->params.n && o->rule->blocks; i++) {
+        const struct param_source *s = &o->gsnr_source[i];
+        struct box box = {{s->begin[0], 0}, {1, 1}};
+        if (!r->params.at[i].sources || (saved && !s->saves)) /* padding alone */
+            continue;
+        ARRAY_GROW(out->at, out->n, out->capacity);
+        out->at[out->n++] = (struct state_entry){CKPT_GSNR,
+                                                 s,
+                                                 {.data = sai_gsnr(o, &r->params.at[i]).data,
+                                                  .dtype = DTYPE_F64,
+                                                  .stride = 1,
+                                                  .box = box}};
+    }
+}
+
+/* All that the rank holds, weights alone or the optimizer's state with them, or of it what it
+ * saves. */
+static struct state_entries list_entries(const struct rank *r, bool optimizer, bool saved)
 {
     struct state_entries out = {0};
+    int n = optimizer ? groups_of(r) : 1;
+    if (optimizer)
+        add_blocks(&out, r, saved);
     for (int g = 0; g < n; g++)
         for (int i = 0; i < r->params.n; i++)
             for (int k = 0; k < r->params.at[i].sources; k++) {
                 const struct param *p = &r->params.at[i];
                 int64_t numbers = group_of(r, g).size[0];
-                if (saved && !is_saved(r, g, &p->source[k]))
+                if (!group_name(r, g, p) || (saved && !is_saved(r, g, &p->source[k])))
                     continue;
                 for (size_t j = 0; j < zero_pieces_of(&r->zero, numbers); j++)
                     add_piece(&out, r, g, p, &p->source[k], zero_piece_of(&r->zero, numbers, j));
@@ -75,7 +100,7 @@ static struct state_entries list_entries(const struct rank *r, int n, bool saved
 
 struct state_entries state_entries(const struct rank *r, bool saved)
 {
-    return list_entries(r, groups_of(r), saved);
+    return list_entries(r, true, saved);
 }
 
 static const char *const pair_names[STATE_PAIRS] = {"optimizer_steps", "scheduled_samples"};
@@ -117,9 +142,9 @@ static int read_want(void *arg, struct box_mem to, struct err *e)
     return ckpt_read_box(f->ckpt, w->group, w->name, w->rank, w->size, to, e);
 }
 
-static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
+static int load_groups(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
 {
-    struct state_entries list = list_entries(r, n, false);
+    struct state_entries list = list_entries(r, optimizer, false);
     struct ckpt_want *want = mem_new(list.n + 1, sizeof(*want));
     for (size_t i = 0; i < list.n; i++) {
         const struct state_entry *t = &list.at[i];
@@ -143,7 +168,7 @@ static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
 int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
 {
     struct cursor at = {0};
-    int code = load_groups(r, c, optimizer && !FAULT("resume_moments") ? groups_of(r) : 1, e);
+    int code = load_groups(r, c, optimizer && !FAULT("resume_moments"), e);
     if (code || !optimizer)
         return code;
     code = read_pair(c, pair_names[0], &at.steps, e);
@@ -174,7 +199,7 @@ static int read_foreign(void *arg, struct box_mem to, struct err *e)
 int state_load_weights(struct rank *r, state_read *read, const void *from, struct err *e)
 {
     int code = 0;
-    struct state_entries list = list_entries(r, 1, false);
+    struct state_entries list = list_entries(r, false, false);
     for (size_t i = 0; !code && i < list.n; i++) {
         struct foreign f = {read, from, list.at[i].source};
         struct box_mem to = list.at[i].mem;

@@ -36,6 +36,12 @@ static const char *const names[OP_COUNT] = {
     [OP_GROUPED_BWD] = "grouped_bwd",
     [OP_HEAD_NORM] = "head_norm",
     [OP_HEAD_NORM_BWD] = "head_norm_bwd",
+    [OP_MOMENTS] = "moments",
+    [OP_GSNR] = "gsnr",
+    [OP_MOMENTUM] = "momentum",
+    [OP_DECAYED] = "decayed",
+    [OP_COMBINE] = "combine",
+    [OP_UNIT] = "unit",
 };
 
 const char *op_name(enum op op)
@@ -288,9 +294,10 @@ void op_matmul(struct ops *o, const struct matmul_args *a)
 {
     struct check c = CHECK_OF(OP_MATMUL);
     int64_t m = a->y.size[0], n = a->y.size[1], k = a->a.size[a->ta ? 0 : 1];
-    need_matrix(c, "y", a->y, a->accumulate ? c.o->grad : c.o->real, (const int64_t[]){m, n});
-    need_2d(c, "a", a->a, a->ta ? k : m, a->ta ? m : k);
-    need_2d(c, "b", a->b, a->tb ? n : k, a->tb ? k : n);
+    enum dtype d = a->a.dtype == o->master && !a->accumulate ? o->master : o->real;
+    need_matrix(c, "y", a->y, a->accumulate ? c.o->grad : d, (const int64_t[]){m, n});
+    ops_need_2d(c, "a", a->a, d, a->ta ? k : m, a->ta ? m : k);
+    ops_need_2d(c, "b", a->b, d, a->tb ? n : k, a->tb ? k : n);
     BUG_ON(m > INT32_MAX || n > INT32_MAX || k > INT32_MAX, "matmul: %lld x %lld x %lld",
            (long long)m, (long long)n, (long long)k);
     if (a->accumulate) {

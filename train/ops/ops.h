@@ -103,6 +103,7 @@ struct norm_bwd_args {
  *     forward  y[n,O]  = x[n,I]  w[O,I]^T     tb
  *     dgrad    dx[n,I] = dy[n,O] w[O,I]
  *     wgrad    dw[O,I] += dy[n,O]^T x[n,I]    ta, accumulate; dbias [O] += column sums of dy
+ * Without accumulate all three may be `master` instead (an optimizer's, where the table has that).
  * pre (same shape as y): forward with act: receives op(a) op(b) + bias, or none; with act_bwd it is
  * read: y = (op(a) op(b)) * act'(pre), bias none.
  */
@@ -297,6 +298,12 @@ enum op {
     OP_GROUPED_BWD,
     OP_HEAD_NORM, /* head_norm.h */
     OP_HEAD_NORM_BWD,
+    OP_MOMENTS, /* blocks.h */
+    OP_GSNR,
+    OP_MOMENTUM,
+    OP_DECAYED,
+    OP_COMBINE,
+    OP_UNIT,
     OP_COUNT
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/blocks.h"
 #include "train/ops/experts.h"
 #include "train/ops/head_norm.h"
 #include "train/ops/ops.h"
@@ -147,6 +148,13 @@ static struct op_cost cost_sgd(const struct sgd_args *a)
                             2 * (bytes(a->p) + m * bytes(a->m)) + bytes(a->g) + bytes(a->copy)};
 }
 
+static struct op_cost further_cost(enum op op, const void *args)
+{
+    if (op >= OP_MOMENTS)
+        return blocks_cost(op, args);
+    return op < OP_HEAD_NORM ? experts_cost(op, args) : head_norm_cost(op, args);
+}
+
 struct op_cost op_cost(enum op op, const void *args)
 {
     switch (op) {
@@ -204,7 +212,7 @@ struct op_cost op_cost(enum op op, const void *args)
     case OP_COUNT:
         break;
     default:
-        return op < OP_HEAD_NORM ? experts_cost(op, args) : head_norm_cost(op, args);
+        return further_cost(op, args);
     }
     BUG("op %d", (int)op);
 }

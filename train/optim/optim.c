@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/optim/optim.h"
 
+#include <stdlib.h>
+
 #include "base/core/fault.h"
+#include "base/core/mem.h"
+#include "train/optim/muon.h"
+#include "train/optim/sai.h"
 
 /* ---- rules ------------------------------------------------------------------------------- */
 
@@ -37,12 +42,66 @@ static void update_sgd(const struct optim *o, struct ops *ops, const struct opti
 
 const struct optim_rule *optim_rule(enum optim_kind kind)
 {
-    static const struct optim_rule rules[] = {
-        [OPTIM_ADAM] = {2, {"exp_avg", "exp_avg_sq"}, update_adam},
-        [OPTIM_SGD] = {1, {"momentum_buffer"}, update_sgd},
-        [OPTIM_SGD_PLAIN] = {0, {0}, update_sgd},
+    static const struct optim_rule rules[OPTIM_KINDS] = {
+        [OPTIM_ADAM] = {.states = 2, .state = {"exp_avg", "exp_avg_sq"}, .update = update_adam},
+        [OPTIM_SGD] = {.states = 1, .state = {"momentum_buffer"}, .update = update_sgd},
+        [OPTIM_SGD_PLAIN] = {.update = update_sgd},
+        [OPTIM_SAI] = {.states = 1,
+                       .state = {"momentum_buffer"},
+                       .blocks = true,
+                       .update = sai_update,
+                       .before = sai_before},
+        [OPTIM_SAI_PLAIN] = {.blocks = true, .update = sai_update, .before = sai_before},
+        [OPTIM_MUON] = {.states = 2,
+                        .state = {"exp_avg", "exp_avg_sq"},
+                        .update = update_adam,
+                        .takes = muon_takes,
+                        .whole = muon_whole,
+                        .taken = {"momentum_buffer"}},
     };
     return &rules[kind];
+}
+
+const char *optim_state_name(const struct optim_rule *rule, const struct param *q, int i)
+{
+    return rule->takes && rule->takes(q) ? rule->taken[i] : rule->state[i];
+}
+
+/* ---- numbers of blocks ------------------------------------------------------------------- */
+
+/* As it is in a checkpoint: under the name of the block's first tensor, once. */
+static struct param_source block_source(const struct optim *o, const struct param *q, bool replica)
+{
+    const struct param_source *s = &q->source[0];
+    struct param_source ret = *s;
+    ret.rank = 1;
+    ret.size[0] = o->columns;
+    ret.begin[0] = o->column;
+    ret.size[1] = ret.count[0] = ret.count[1] = 1;
+    ret.begin[1] = 0;
+    ret.saves = s->saves && s->begin[0] == 0 && s->begin[1] == 0;
+    if (o->tuning.sai_shard)
+        ret.saves = !replica && !(q->kind == PARAM_EMBED && o->last_stage);
+    return ret;
+}
+
+void optim_open(struct optim *o, struct mesh m, int rank)
+{
+    struct coord at = mesh_coord(m, rank);
+    o->columns = o->tuning.sai_shard ? m.tp : 1;
+    o->column = o->tuning.sai_shard ? at.tp : 0;
+    o->last_stage = at.pp > 0;
+    if (!o->rule->blocks)
+        return;
+    o->gsnr_source = mem_new((size_t)o->params->n + 1, sizeof(*o->gsnr_source));
+    for (int i = 0; i < o->params->n; i++)
+        o->gsnr_source[i] = block_source(o, &o->params->at[i], at.dp > 0 || at.cp > 0);
+}
+
+void optim_finish(struct optim *o)
+{
+    free(o->gsnr_source);
+    o->gsnr_source = NULL;
 }
 
 /* ---- a step ------------------------------------------------------------------------------ */
@@ -54,6 +113,11 @@ void optim_take(struct optim *o, struct slab *optimizer, struct slab *activation
     o->master = apart ? slab_1d(optimizer, master, o->zero->kept) : o->weights;
     for (int i = 0; i < o->rule->states; i++)
         o->state[i] = slab_1d(optimizer, master, o->zero->kept);
+    if (o->rule->blocks) {
+        int64_t n = (int64_t)sai_blocks(o->params) * o->columns;
+        o->gsnr = slab_1d(optimizer, DTYPE_F64, n);
+        o->stats = slab_1d(activations, DTYPE_F64, 3 * n);
+    }
     o->total = slab_1d(activations, DTYPE_F64, 1);
     o->norm = slab_1d(activations, DTYPE_F64, 1);
     o->factor = slab_1d(activations, DTYPE_F64, 1);
@@ -61,7 +125,7 @@ void optim_take(struct optim *o, struct slab *optimizer, struct slab *activation
 }
 
 /* A piece of what is kept, in one of the tensors. */
-static struct tensor part(const struct optim *o, struct tensor t, struct zero_piece p)
+struct tensor optim_part(const struct optim *o, struct tensor t, struct zero_piece p)
 {
     return tensor_rows(t, zero_place(o->zero, t.size[0], p), p.end - p.begin);
 }
@@ -88,71 +152,87 @@ static void add_runs(struct optim *o, struct ops *ops, bool experts)
             struct param_run run = o->params->counted[k];
             struct zero_piece p = zero_piece(o->zero, i);
             if ((run.begin >= o->params->experts) == experts && zero_cut(&p, run.begin, run.end))
-                op_sumsq(ops, &(struct sumsq_args){.total = o->total, .x = part(o, o->grads, p)});
+                op_sumsq(ops,
+                         &(struct sumsq_args){.total = o->total, .x = optim_part(o, o->grads, p)});
         }
 }
 
-static void clear_total(struct optim *o, struct ops *ops)
+static void optim_clear(struct ops *ops, struct tensor t)
 {
-    op_fill(ops, &(struct fill_args){.y = o->total, .value = 0});
+    op_fill(ops, &(struct fill_args){.y = t, .value = 0});
 }
 
 /* Experts that are spread over ranks: all ranks of a stage that hold different ones add up theirs,
  * and one of those that add up the rest below takes the sum along. */
-static void add_experts_norm(struct optim *o, struct ops *ops, struct comm *comm)
+static void sum_experts(struct optim *o, struct ops *ops, struct comm *comm, struct tensor t,
+                        optim_add *add)
 {
     bool shared = o->zero->shares > 1;
     if (o->params->experts == o->params->elements)
         return;
-    add_runs(o, ops, true);
+    add(o, ops, true);
     if (o->zero->stage)
-        comm_wait(comm, comm_all_reduce(comm, GROUP_EDP, o->total, REDUCE_SUM));
-    comm_wait(comm, comm_all_reduce(comm, GROUP_ETP, o->total, REDUCE_SUM));
+        comm_wait(comm, comm_all_reduce(comm, GROUP_EDP, t, REDUCE_SUM));
+    comm_wait(comm, comm_all_reduce(comm, GROUP_ETP, t, REDUCE_SUM));
     if (!FAULT("expert_norm"))
-        comm_wait(comm, comm_all_reduce(comm, GROUP_EP, o->total, REDUCE_SUM));
+        comm_wait(comm, comm_all_reduce(comm, GROUP_EP, t, REDUCE_SUM));
     if (comm_index(comm, GROUP_TP) > 0 || (shared && comm_index(comm, GROUP_SHARD) > 0))
-        clear_total(o, ops);
+        optim_clear(ops, t);
 }
 
-static void add_norm(struct optim *o, struct ops *ops, struct comm *comm)
+void optim_sum(struct optim *o, struct ops *ops, struct comm *comm, struct tensor t, optim_add *add)
 {
-    clear_total(o, ops);
-    add_experts_norm(o, ops, comm);
-    add_runs(o, ops, false);
+    optim_clear(ops, t);
+    sum_experts(o, ops, comm, t, add);
+    add(o, ops, false);
     if (o->zero->shares > 1 && !FAULT("zero_norm"))
-        comm_wait(comm, comm_all_reduce(comm, GROUP_SHARD, o->total, REDUCE_SUM));
-    comm_wait(comm, comm_all_reduce(comm, GROUP_TP, o->total, REDUCE_SUM));
-    comm_wait(comm, comm_all_reduce(comm, GROUP_PP, o->total, REDUCE_SUM));
+        comm_wait(comm, comm_all_reduce(comm, GROUP_SHARD, t, REDUCE_SUM));
+    comm_wait(comm, comm_all_reduce(comm, GROUP_TP, t, REDUCE_SUM));
+    comm_wait(comm, comm_all_reduce(comm, GROUP_PP, t, REDUCE_SUM));
 }
 
 static void update(struct optim *o, struct ops *ops, const struct param *q, struct zero_piece p,
                    const struct optim_at *at)
 {
     bool apart = o->weights.data != o->master.data;
-    if (!q->trained || !zero_cut(&p, q->offset, q->offset + q->count))
+    bool taken = o->rule->takes && o->rule->takes(q);
+    if (!q->trained || taken || !zero_cut(&p, q->offset, q->offset + q->count))
         return;
     /* the table's decay mask: matrices decay; biases and norms do not */
     bool decay = FAULT("decay_mask") ? !q->decay : q->decay;
-    struct optim_piece x = {.p = part(o, o->master, p),
-                            .copy = apart ? part(o, o->weights, p) : (struct tensor){0},
-                            .g = part(o, o->grads, p),
+    struct optim_piece x = {.of = q,
+                            .p = optim_part(o, o->master, p),
+                            .copy = apart ? optim_part(o, o->weights, p) : (struct tensor){0},
+                            .g = optim_part(o, o->grads, p),
                             .lr = at->lr,
                             .decay = decay ? at->decay : 0,
                             .step = at->step};
     for (int k = 0; k < o->rule->states; k++)
-        x.state[k] = part(o, o->state[k], p);
+        x.state[k] = optim_part(o, o->state[k], p);
     o->rule->update(o, ops, &x);
+}
+
+void optim_copy(const struct optim *o, struct ops *ops, struct zero_piece p)
+{
+    if (o->weights.data != o->master.data)
+        op_copy(ops, &(struct copy_args){.y = optim_part(o, o->weights, p),
+                                         .x = optim_part(o, o->master, p)});
 }
 
 void optim_step(struct optim *o, struct ops *ops, struct comm *comm, const struct optim_at *at)
 {
-    add_norm(o, ops, comm);
+    optim_sum(o, ops, comm, o->total, add_runs);
     op_clip(ops, &(struct clip_args){.total = o->total,
                                      .norm = o->norm,
                                      .factor = o->factor,
                                      .skip = o->skip,
                                      .count = FAULT("label_count") ? (struct tensor){0} : o->labels,
                                      .max_norm = o->clip});
+    if (o->rule->before)
+        o->rule->before(o, ops, comm, at);
+    for (int k = 0; k < o->params->n && o->rule->takes; k++)
+        if (o->params->at[k].trained && o->rule->takes(&o->params->at[k]))
+            o->rule->whole(o, ops, comm, &o->params->at[k], at);
     for (size_t i = 0; i < zero_pieces(o->zero); i++)
         for (int k = 0; k < o->params->n; k++)
             update(o, ops, &o->params->at[k], zero_piece(o->zero, i), at);

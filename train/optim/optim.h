@@ -4,7 +4,7 @@
 
 /*
  * The optimizer's part of a step: norm of all gradients, clipping, update by the rule of
- * a table (AdamW, SGD). Under ZeRO (Rajbhandari
+ * a table (AdamW, SGD, SGD-SaI, Muon). Under ZeRO (Rajbhandari
  * et al. 2020) a rank keeps a rule's state, Adam's moments, say, of its share of the parameters
  * alone, and updates these. A tensor below has a number for each element of the parameters' slab,
  * or for each that is kept (struct zero_split). Norm, clip factor and skip flag stay on the device;
@@ -18,13 +18,23 @@
 
 enum { OPTIM_STATES = 2 };
 
-/* In the order of --optimizer; plain: without momentum, which needs no state. */
-enum optim_kind { OPTIM_ADAM, OPTIM_SGD, OPTIM_SGD_PLAIN };
+/* plain: without momentum, which needs no state. */
+enum optim_kind {
+    OPTIM_ADAM,
+    OPTIM_SGD,
+    OPTIM_SGD_PLAIN,
+    OPTIM_SAI,
+    OPTIM_SAI_PLAIN,
+    OPTIM_MUON,
+    OPTIM_KINDS
+};
 
 struct optim;
+struct optim_at;
 
 /* Elements of one parameter, all of one decay, and what belongs to them. */
 struct optim_piece {
+    const struct param *of;
     struct tensor p, copy, g, state[OPTIM_STATES];
     double lr, decay;
     int64_t step;
@@ -35,12 +45,38 @@ struct optim_piece {
 struct optim_rule {
     int states;
     const char *state[OPTIM_STATES];
+    bool blocks; /* a number for each block, too: optim.gsnr (sai.h) */
     void (*update)(const struct optim *o, struct ops *ops, const struct optim_piece *x);
+    /* before the updates of a step, all ranks together; NULL: nothing */
+    void (*before)(struct optim *o, struct ops *ops, struct comm *comm, const struct optim_at *at);
+    /* instead of `update`, of the parameters that `takes` names, all ranks that have parts of them
+     * together; NULL: of none. The states of these are `taken`. */
+    bool (*takes)(const struct param *q);
+    void (*whole)(struct optim *o, struct ops *ops, struct comm *comm, const struct param *q,
+                  const struct optim_at *at);
+    const char *taken[OPTIM_STATES]; /* NULL: they have none */
 };
 const struct optim_rule *optim_rule(enum optim_kind kind);
 
+/* What a rule keeps of a parameter as its state i; NULL: nothing. */
+const char *optim_state_name(const struct optim_rule *rule, const struct param *q, int i);
+
+/* Muon's rule for the size of a step by the sizes of a matrix, [rows, columns] (muon.h). */
+enum muon_scale { MUON_SHAPE_SCALING, MUON_SPECTRAL, MUON_UNIT_RMS_NORM };
+
+/* What is its own of a rule, by options. */
+struct optim_tuning {
+    bool sai_max;   /* SGD-SaI: gsnr by the greatest of all blocks */
+    bool sai_shard; /* and of what a tensor-parallel rank holds, as upstream */
+    double muon_momentum, muon_extra;
+    bool muon_nesterov;
+    enum muon_scale muon_scale;
+    int muon_steps;
+};
+
 struct optim {
     const struct optim_rule *rule;
+    struct optim_tuning tuning;
     const struct params *params;
     const struct zero_split *zero;
     struct tensor weights, grads; /* all or kept */
@@ -49,8 +85,17 @@ struct optim {
     struct tensor total, norm, factor; /* F64 [1] */
     struct tensor labels; /* F64 [1]: gradients are to be divided by it; none: they are means */
     struct tensor skip;   /* I32 [1]: 1 if the norm was not finite and nothing was done */
+    /* of a rule with blocks: the model's, of columns (sai.h) */
+    int columns, column;
+    bool second, last_stage;
+    struct tensor gsnr, stats;        /* F64 [blocks * columns]; [3 blocks * columns] */
+    struct param_source *gsnr_source; /* [params.n] as entries of a checkpoint */
     double beta1, beta2, eps, momentum, clip;
 };
+
+/* Of a rank at that place of its mesh; `o` has rule, tuning and params. Free by optim_finish. */
+void optim_open(struct optim *o, struct mesh m, int rank);
+void optim_finish(struct optim *o);
 
 /* Cuts moments from `optimizer`, with weights of the type `master` if `weights` are of another, and
  * the scalars from `activations`. Called twice, as slabs are. */
@@ -66,5 +111,19 @@ struct optim_at {
 
 /* Gradients are left as they are; of the weights those that are kept are updated. */
 void optim_step(struct optim *o, struct ops *ops, struct comm *comm, const struct optim_at *at);
+
+/* ---- for the rules ----------------------------------------------------------------------- */
+
+/* A piece of what is kept, in one of the tensors. */
+struct tensor optim_part(const struct optim *o, struct tensor t, struct zero_piece p);
+
+/* The sum over all ranks of what each has added to `t` (F64), by `add`, of what it counts: first of
+ * experts that are spread over ranks, then of the rest. */
+typedef void optim_add(struct optim *o, struct ops *ops, bool experts);
+void optim_sum(struct optim *o, struct ops *ops, struct comm *comm, struct tensor t,
+               optim_add *add);
+
+/* The weights follow their master copy where they are apart. */
+void optim_copy(const struct optim *o, struct ops *ops, struct zero_piece p);
 
 #endif

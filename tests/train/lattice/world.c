@@ -132,37 +132,40 @@ static int describe_host(struct dev_desc *ret, int which, int threads, struct er
 
 static struct rank_config configure(struct cell_rank *c)
 {
+    static const double rates[OPTIM_KINDS] = {
+        [OPTIM_ADAM] = 1e-2, [OPTIM_SGD] = 1,          [OPTIM_SGD_PLAIN] = 1,
+        [OPTIM_SAI] = 1e-3,  [OPTIM_SAI_PLAIN] = 1e-3, [OPTIM_MUON] = 1e-2};
     const struct cell *cell = c->cell;
     static const struct rank_backends backends = {
         .describe_device = describe_host, .open_device = dev_host_start, .init_ops = ops_cpu_open};
-    return (struct rank_config){
-        .backends = cell->backends ? cell->backends : &backends,
-        .device = c->index,
-        .layout = cell->layout,
-        .rank = c->index,
-        .comm = c->threads || c->comm.fn ? &c->comm : NULL,
-        .spec = cell->spec,
-        .use = MODEL_TRAIN,
-        .real = cell->real,
-        .threads = 1,
-        .micro_batch = cell_rows(cell),
-        .seq_length = CELL_LENGTH,
-        .micros = cell->micros / cell->layout.mesh.dp,
-        .documents = cell->documents,
-        .seed = 1234,
-        .per_token = cell->per_token,
-        .recompute = cell->recompute,
-        .overlap_grad_reduce = cell->overlap & OVERLAP_GRADIENTS,
-        .overlap_param_gather = cell->overlap & OVERLAP_WEIGHTS,
-        .bucket_size = CELL_BUCKET,
-        .optimizer = cell->optimizer,
-        .momentum = 0.8,
-        .beta1 = 0.9,
-        .beta2 = 0.99,
-        .eps = 1e-5,
-        .decay = {.start = 0.01, .end = 0.01},
-        .clip = 0.1,
-        .lr = {.style = LR_CONSTANT, .max = cell->optimizer == OPTIM_ADAM ? 1e-2 : 1}};
+    return (struct rank_config){.backends = cell->backends ? cell->backends : &backends,
+                                .device = c->index,
+                                .layout = cell->layout,
+                                .rank = c->index,
+                                .comm = c->threads || c->comm.fn ? &c->comm : NULL,
+                                .spec = cell->spec,
+                                .use = MODEL_TRAIN,
+                                .real = cell->real,
+                                .threads = 1,
+                                .micro_batch = cell_rows(cell),
+                                .seq_length = CELL_LENGTH,
+                                .micros = cell->micros / cell->layout.mesh.dp,
+                                .documents = cell->documents,
+                                .seed = 1234,
+                                .per_token = cell->per_token,
+                                .recompute = cell->recompute,
+                                .overlap_grad_reduce = cell->overlap & OVERLAP_GRADIENTS,
+                                .overlap_param_gather = cell->overlap & OVERLAP_WEIGHTS,
+                                .bucket_size = CELL_BUCKET,
+                                .optimizer = cell->optimizer,
+                                .momentum = 0.8,
+                                .beta1 = 0.9,
+                                .beta2 = 0.99,
+                                .eps = 1e-5,
+                                .decay = {.start = 0.01, .end = 0.01},
+                                .clip = 0.1,
+                                .tuning = cell->tuning,
+                                .lr = {.style = LR_CONSTANT, .max = rates[cell->optimizer]}};
 }
 
 /* As doubles; `whole`: all of the slab is of use where the tensor has it. */

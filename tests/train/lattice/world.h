@@ -38,6 +38,7 @@ struct cell {
     struct layout layout;
     enum dtype real;
     enum optim_kind optimizer;
+    struct optim_tuning tuning;
     struct recompute recompute;
     int64_t rows;     /* of a micro-batch; 0: CELL_ROWS */
     bool per_token;   /* the objective */

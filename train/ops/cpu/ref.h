@@ -70,4 +70,11 @@ void REF(grouped_bwd)(struct ops *o, const void *args, void *scratch);
 void REF(head_norm)(struct ops *o, const void *args, void *scratch);
 void REF(head_norm_bwd)(struct ops *o, const void *args, void *scratch);
 
+void REF(moments)(struct ops *o, const void *args, void *scratch);
+void REF(gsnr)(struct ops *o, const void *args, void *scratch);
+void REF(momentum)(struct ops *o, const void *args, void *scratch);
+void REF(decayed)(struct ops *o, const void *args, void *scratch);
+void REF(combine)(struct ops *o, const void *args, void *scratch);
+void REF(unit)(struct ops *o, const void *args, void *scratch);
+
 #endif

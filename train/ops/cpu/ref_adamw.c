@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/core/fault.h"
+#include "train/ops/blocks.h"
 
 void REF(adamw)(struct ops *o, const void *args, void *scratch)
 {
@@ -74,4 +75,108 @@ void REF(clip)(struct ops *o, const void *args, void *scratch)
     *(double *)a->norm.data = norm;
     *(double *)a->factor.data = factor / count;
     *(int32_t *)a->skip.data = isfinite(norm) ? 0 : 1;
+}
+
+/* ---- of optimizers that look at whole tensors ----------------------------------------------- */
+
+static double *f64(struct tensor t)
+{
+    return t.data;
+}
+
+void REF(moments)(struct ops *o, const void *args, void *scratch)
+{
+    const struct moments_args *a = args;
+    const real *x = a->x.data;
+    int64_t n = a->x.size[0];
+    bool first = tensor_none(a->deviations);
+    double sum = 0, mean = first ? 0 : *f64(a->sum) / *f64(a->count);
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < n; i++)
+        sum += first ? (double)x[i] : ((double)x[i] - mean) * ((double)x[i] - mean);
+    *f64(first ? a->sum : a->deviations) += sum;
+    if (first)
+        *f64(a->count) += (double)n;
+}
+
+void REF(gsnr)(struct ops *o, const void *args, void *scratch)
+{
+    const struct gsnr_args *a = args;
+    double factor = *f64(a->factor), most = 0, *y = f64(a->y);
+    int64_t n = a->y.size[0];
+    (void)o;
+    (void)scratch;
+    if (ints(a->skip)[0] != 0)
+        return;
+    for (int64_t i = 0; i < n; i++) {
+        double count = f64(a->count)[i], sum = f64(a->sum)[i], away = f64(a->deviations)[i];
+        double squares = count > 0 ? away + sum * sum / count : 0;
+        double of = FAULT("gsnr_divisor") ? count : count - 1;
+        double deviation = of > 0 ? sqrt(away / of) : 0;
+        y[i] = factor * sqrt(squares) / (factor * deviation + a->eps);
+        most = y[i] > most ? y[i] : most;
+    }
+    for (int64_t i = 0; i < n && a->max && most > 0 && !FAULT("gsnr_max"); i++)
+        y[i] /= most;
+}
+
+void REF(momentum)(struct ops *o, const void *args, void *scratch)
+{
+    const struct momentum_args *a = args;
+    real *y = a->y.data, *m = tensor_none(a->m) ? NULL : a->m.data;
+    const real *g = a->g.data;
+    double factor = *f64(a->factor), mu = a->momentum;
+    (void)o;
+    (void)scratch;
+    if (ints(a->skip)[0] != 0)
+        return;
+    for (int64_t i = 0; i < a->y.size[0]; i++) {
+        double gi = (double)g[i] * factor, mi = gi;
+        if (m && (!a->first || FAULT("momentum_first")))
+            mi = mu * (double)m[i] + (1 - mu) * gi;
+        if (m)
+            m[i] = (real)mi;
+        y[i] = (real)(a->nesterov && !FAULT("nesterov") ? mu * mi + (1 - mu) * gi : mi);
+    }
+}
+
+void REF(decayed)(struct ops *o, const void *args, void *scratch)
+{
+    const struct decayed_args *a = args;
+    real *p = a->p.data;
+    const real *x = a->x.data;
+    double scale = a->scale * (tensor_none(a->gsnr) ? 1 : *f64(a->gsnr));
+    double keep = 1 - a->lr * a->decay * (FAULT("decayed") ? scale : 1);
+    (void)o;
+    (void)scratch;
+    if (ints(a->skip)[0] != 0)
+        return;
+    for (int64_t i = 0; i < a->p.size[0]; i++)
+        p[i] = (real)((double)p[i] * keep - a->lr * scale * (double)x[i]);
+}
+
+void REF(combine)(struct ops *o, const void *args, void *scratch)
+{
+    const struct combine_args *a = args;
+    real *y = a->y.data;
+    const real *x = a->x.data;
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < a->y.size[0]; i++)
+        y[i] = (real)(a->s * (double)y[i] + a->t * (double)x[i]);
+}
+
+void REF(unit)(struct ops *o, const void *args, void *scratch)
+{
+    const struct unit_args *a = args;
+    real *x = a->x.data;
+    double sum = 0;
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < a->x.size[0]; i++)
+        sum += (double)x[i] * (double)x[i];
+    double by = 1 / (sqrt(sum) + 1e-7);
+    for (int64_t i = 0; i < a->x.size[0]; i++)
+        x[i] = (real)((double)x[i] * by);
 }

@@ -35,6 +35,12 @@ void REF(fill_table)(struct ops *o)
         [OP_GROUPED_BWD] = {REF(grouped_bwd), NULL, "ref"},
         [OP_HEAD_NORM] = {REF(head_norm), NULL, "ref"},
         [OP_HEAD_NORM_BWD] = {REF(head_norm_bwd), NULL, "ref"},
+        [OP_MOMENTS] = {REF(moments), NULL, "ref"},
+        [OP_GSNR] = {REF(gsnr), NULL, "ref"},
+        [OP_MOMENTUM] = {REF(momentum), NULL, "ref"},
+        [OP_DECAYED] = {REF(decayed), NULL, "ref"},
+        [OP_COMBINE] = {REF(combine), NULL, "ref"},
+        [OP_UNIT] = {REF(unit), NULL, "ref"},
     };
     for (int i = 0; i < OP_COUNT; i++)
         o->entry[i] = entries[i];
