@@ -7,6 +7,7 @@
 #include "base/core/log.h"
 #include "base/io/path.h"
 #include "base/format/toml.h"
+#include "train/options.h"
 
 /* Which data: adopted together, where none of them is given. */
 static const char *const sources[] = {"data-path",       "data-args-path",
@@ -21,6 +22,14 @@ static const char *const adopted[] = {
 
 enum { SOURCES = sizeof(sources) / sizeof(*sources), ADOPTED = sizeof(adopted) / sizeof(*adopted) };
 
+/*
+ * What becomes of an option that is another one than that of the checkpoint's run:
+ *   must be equal      the model's shape (state_same_model), tokenizer and manifest of the data
+ *   warned of          those below; the configuration wins; `schedule` without one, or not at all,
+ * by
+ *                      --override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler
+ *   configuration wins all others: they change how a run is carried out, watched or saved
+ */
 static const char *const compared[] = {"data-path",
                                        "data-args-path",
                                        "train-data-path",
@@ -46,7 +55,22 @@ static const char *const compared[] = {"data-path",
                                        "rampup-batch-size",
                                        "seed",
                                        "bf16",
-                                       "lr",
+                                       "clip-grad",
+                                       "optimizer",
+                                       "sgd-momentum",
+                                       "sai-normalize",
+                                       "sai-statistics",
+                                       "muon-momentum",
+                                       "muon-nesterov",
+                                       "muon-num-ns-steps",
+                                       "muon-scale-mode",
+                                       "muon-extra-scale-factor",
+                                       "adam-beta1",
+                                       "adam-beta2",
+                                       "adam-eps",
+                                       "attention-dropout",
+                                       "hidden-dropout"};
+static const char *const schedule[] = {"lr",
                                        "min-lr",
                                        "lr-decay-style",
                                        "lr-rules",
@@ -64,22 +88,7 @@ static const char *const compared[] = {"data-path",
                                        "weight-decay",
                                        "start-weight-decay",
                                        "end-weight-decay",
-                                       "weight-decay-incr-style",
-                                       "clip-grad",
-                                       "optimizer",
-                                       "sgd-momentum",
-                                       "sai-normalize",
-                                       "sai-statistics",
-                                       "muon-momentum",
-                                       "muon-nesterov",
-                                       "muon-num-ns-steps",
-                                       "muon-scale-mode",
-                                       "muon-extra-scale-factor",
-                                       "adam-beta1",
-                                       "adam-beta2",
-                                       "adam-eps",
-                                       "attention-dropout",
-                                       "hidden-dropout"};
+                                       "weight-decay-incr-style"};
 
 /* *ret is NULL without the file. */
 static int open_config(const struct ckpt *c, struct toml_file **ret, struct err *e)
@@ -177,7 +186,7 @@ static int parse_own(const struct opts *o, struct toml_file **ret, struct err *e
     return code;
 }
 
-int earlier_compare(const struct opts *o, const struct ckpt *c, struct err *e)
+int earlier_compare(const struct opts *o, const struct ckpt *c, bool any_schedule, struct err *e)
 {
     struct toml_file *was = NULL, *is = NULL;
     struct buf all = {0};
@@ -187,6 +196,10 @@ int earlier_compare(const struct opts *o, const struct ckpt *c, struct err *e)
     for (size_t i = 0; !code && was && i < sizeof(compared) / sizeof(compared[0]); i++)
         add_difference(&all, compared[i], earlier_find(was, compared[i]),
                        earlier_find(is, compared[i]));
+    for (size_t i = 0; !any_schedule && !code && was && i < sizeof(schedule) / sizeof(*schedule);
+         i++)
+        add_difference(&all, schedule[i], earlier_find(was, schedule[i]),
+                       earlier_find(is, schedule[i]));
     if (all.len)
         log_warn("options differ from those that %s was trained with:%s", ckpt_path(c),
                  buf_str(&all));
@@ -264,5 +277,26 @@ int earlier_evaluated(const struct opts *o, const struct ckpt *c, const struct e
     }
     toml_close(was);
     toml_close(is);
+    return code;
+}
+
+int earlier_course(const struct opts *o, const struct ckpt *c, const struct earlier_now *now,
+                   struct course *ret, struct err *e)
+{
+    char *path = path_join(ckpt_path(c), "config.toml");
+    char *argv[] = {"train", "run", "--config", path, NULL};
+    struct train_options was = {0};
+    struct opts read;
+    int code = file_exists(path) ? opts_init(&read, o->table, &was, 4, argv, e)
+                                 : err_set(e, ERR_DATA,
+                                           "--use-checkpoint-opt_param-scheduler: %s has no "
+                                           "config.toml",
+                                           ckpt_path(c));
+    if (!code) {
+        code = course_settle(&was.course, was.global_batch ? was.global_batch : now->batch, 1,
+                             was.seq_length ? was.seq_length : now->seq_length, ret, e);
+        opts_finish(&read);
+    }
+    free(path);
     return code;
 }

@@ -30,7 +30,12 @@ struct earlier_now {
 int earlier_evaluated(const struct opts *o, const struct ckpt *c, const struct earlier_now *now,
                       struct earlier_run *ret, struct err *e);
 
-/* One warning that names the options which shape a run and are others now, with both values. */
-int earlier_compare(const struct opts *o, const struct ckpt *c, struct err *e);
+/* The schedule of that run. ERR_DATA: the checkpoint has no configuration. */
+int earlier_course(const struct opts *o, const struct ckpt *c, const struct earlier_now *now,
+                   struct course *ret, struct err *e);
+
+/* One warning that names the options which shape a run and are others now, with both values;
+ * `any_schedule`: but those of learning rate and weight decay. */
+int earlier_compare(const struct opts *o, const struct ckpt *c, bool any_schedule, struct err *e);
 
 #endif

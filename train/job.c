@@ -10,6 +10,7 @@
 #include "base/thread/pool.h"
 #include "base/core/program.h"
 #include "train/engine/state.h"
+#include "train/earlier.h"
 #include "train/guard.h"
 #include "train/start.h"
 
@@ -325,12 +326,16 @@ static int loaded_spec(struct job *j, struct err *e)
 int job_spec(struct job *j, bool from_checkpoint, struct err *e)
 {
     const char *path = j->ckpt ? ckpt_path(j->ckpt) : j->hf ? j->hf->path : NULL;
-    bool shaped = !from_checkpoint && spec_flags_shaped(&j->o->model);
+    bool theirs = j->o->checkpoint_args && j->ckpt;
+    bool shaped = !from_checkpoint && !theirs && spec_flags_shaped(&j->o->model);
     if (path && (j->hf || !shaped)) {
         int failed = loaded_spec(j, e);
         if (failed)
             return failed;
-        return from_checkpoint
+        if (theirs)
+            j->spec.padded_vocab =
+                spec_pad_vocab(j->spec.vocab, j->o->model.vocab_divisor, j->layout.mesh.tp);
+        return from_checkpoint || theirs
                    ? spec_can_run(&j->spec, path, e)
                    : spec_from_model(&j->o->model, path, j->vocab, j->layout.mesh.tp, &j->spec, e);
     }
@@ -400,10 +405,11 @@ static int read_foreign(const void *from, const char *name, int rank, const int6
     return hf_folder_read(from, name, rank, size, to, e);
 }
 
-/* A model of another program that was imported, and never trained since. */
+/* Of a model of another program that was imported and never trained since, or of
+ * --no-save-optim. */
 static bool weights_alone(const struct ckpt *c)
 {
-    bool alone = ckpt_meta(c)->iteration == 0;
+    bool alone = true;
     for (size_t i = 0; alone && i < ckpt_tensors(c); i++)
         alone = !strcmp(ckpt_tensor_at(c, i)->group, CKPT_PARAM);
     return alone;
@@ -413,7 +419,14 @@ static bool weights_alone(const struct ckpt *c)
 static int load_newest(struct job *j, bool optimizer, struct err *e)
 {
     struct err why;
-    if (optimizer && weights_alone(j->ckpt)) {
+    bool resumes = optimizer;
+    if (optimizer && j->o->no_load_optim) {
+        optimizer = false;
+    } else if (optimizer && weights_alone(j->ckpt)) {
+        if (ckpt_meta(j->ckpt)->iteration > 0) {
+            err_set(e, ERR_USAGE, "%s was saved without the optimizer's state", ckpt_path(j->ckpt));
+            return err_hint(e, "--no-load-optim begins it anew, --finetune the run, too");
+        }
         log_info("%s has weights alone: the optimizer starts afresh", ckpt_path(j->ckpt));
         optimizer = false;
     }
@@ -426,6 +439,10 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
     }
     if (code)
         *e = why;
+    if (!code && resumes && !optimizer) {
+        j->rank.at.iteration = ckpt_meta(j->ckpt)->iteration;
+        j->rank.at.consumed = ckpt_meta(j->ckpt)->consumed_samples;
+    }
     if (code == ERR_INTEGRITY && j->ckpt_step_of)
         ckpt_hint_intact(j->ckpt_step_of, ckpt_meta(j->ckpt)->iteration, e);
     return code;
@@ -440,6 +457,27 @@ static enum optim_kind optimizer_of(const struct train_options *o)
     return kind[o->optimizer][o->sgd_momentum > 0];
 }
 
+/* --use-checkpoint-opt_param-scheduler: learning rate and weight decay of the run that the
+ * checkpoint is of. */
+static int adopt_schedule(struct job *j, struct err *e)
+{
+    const struct train_options *o = j->o;
+    const struct earlier_now now = {j->data_digest, j->global_batch, o->micro_batch, j->seq_length};
+    struct course was;
+    if (o->checkpoint_schedule && o->override_schedule)
+        return err_set(e, ERR_USAGE,
+                       "--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler "
+                       "exclude each other");
+    if (!o->checkpoint_schedule || !j->ckpt || (o->finetune && !j->ckpt_is_own))
+        return 0;
+    int code = earlier_course(j->opts, j->ckpt, &now, &was, e);
+    if (code)
+        return code;
+    j->course.lr = was.lr;
+    j->course.decay = was.decay;
+    return 0;
+}
+
 /* Batch arithmetic, and what the rank is to be. */
 static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
 {
@@ -449,6 +487,8 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
         return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
                        (long long)o->seq_length, (long long)j->spec.max_positions);
     int code = batches(j, use, e);
+    if (!code && use == MODEL_TRAIN)
+        code = adopt_schedule(j, e);
     if (code)
         return code;
     *ret = (struct rank_config){.rank = j->comm.rank,
@@ -460,6 +500,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .kernels = o->kernels,
                                 .library_path = o->library_path,
                                 .file_size = (uint64_t)o->file_size,
+                                .weights_only = o->no_save_optim,
                                 .async_save = o->async_save && o->save,
                                 .overlap_grad_reduce = o->overlap_grad_reduce,
                                 .overlap_param_gather = o->overlap_param_gather,

@@ -51,6 +51,8 @@ struct train_options {
     const char *export_hf;
     int64_t save_interval, keep, ckpt_step, file_size;
     bool no_save, async_save, finetune, exit_on_missing;
+    bool no_load_optim, no_save_optim, checkpoint_args, override_schedule, checkpoint_schedule;
+    int64_t retain; /* 0: not given */
     /* evaluation and log */
     int64_t eval_interval, eval_iters, log_interval;
     bool full_validation;

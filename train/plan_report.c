@@ -65,7 +65,7 @@ int plan_report_make(struct plan_report *ret, struct job *j, struct err *e)
     }
     ret->bubble = schedule_bubble(shape, 1, 2, 0);
     ret->checkpoint = (uint64_t)j->rank.params.parameters * dtype_size(j->rank.ops.master) *
-                      (uint64_t)(1 + j->rank.optim.rule->states);
+                      (uint64_t)(1 + (j->o->no_save_optim ? 0 : j->rank.optim.rule->states));
     find_limits(ret);
     return code;
 }

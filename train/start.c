@@ -415,8 +415,12 @@ int start_find(struct job *j, bool required, struct err *e)
         err_set(e, ERR_USAGE, "--load is missing");
         return err_hint(e, "%s", by_load);
     }
-    if (has_checkpoints(o->save))
-        return resume(j, own, one, e);
+    if (has_checkpoints(o->save)) {
+        int code = resume(j, own, one, e);
+        if (code != ERR_INTEGRITY || !o->load || own || o->ckpt_step)
+            return code;
+        log_warn("no checkpoint of %s is intact: %s is taken", o->save, o->load);
+    }
     if (!o->load && o->ckpt_step)
         return err_set(e, ERR_USAGE, "--ckpt-step %lld: neither --load nor --save has checkpoints",
                        (long long)o->ckpt_step);

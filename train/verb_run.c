@@ -152,8 +152,8 @@ static int complete_save(struct run *r, int code, struct err *e)
     s->w = NULL;
     if (!code)
         code = journal_sync(&r->journal, e);
-    if (!code && j->o->keep && job_is_first(j))
-        code = ckpt_retain(dir, (int)j->o->keep, s->iteration, e);
+    if (!code && (j->o->keep || j->o->retain) && job_is_first(j))
+        code = ckpt_retain(dir, j->o->keep ? (int)j->o->keep : 1, j->o->retain, s->iteration, e);
     code = job_agree(j, code, e);
     int64_t iteration = s->iteration;
     s->iteration = 0;
@@ -466,7 +466,10 @@ static int prepare(struct job *j, struct err *e)
     if (!code)
         code = job_open_rank(j, MODEL_TRAIN, e);
     if (!code && j->ckpt && (j->ckpt_is_own || !j->o->finetune))
-        code = job_agree(j, earlier_compare(j->opts, j->ckpt, e), e);
+        code = job_agree(j,
+                         earlier_compare(j->opts, j->ckpt,
+                                         j->o->override_schedule || j->o->checkpoint_schedule, e),
+                         e);
     if (!code)
         code = open_data_in_turn(j, e);
     if (!code && job_is_first(j))

@@ -108,9 +108,9 @@ void ckpt_writer_close(struct ckpt_writer *w);
  * Removes checkpoints older than the newest `keep` (at least 1) whose manifest and sizes are
  * right, each renamed to a trash name first. Damaged ones do not count. Unless `trusted` (an
  * iteration just committed; -1: none) is among the kept, one of them must verify by its hashes,
- * or nothing is removed.
+ * or nothing is removed. Those of iterations that `every` (0: none) divides stay, too.
  */
-int ckpt_retain(const char *dir, int keep, int64_t trusted, struct err *e);
+int ckpt_retain(const char *dir, int keep, int64_t every, int64_t trusted, struct err *e);
 
 /* ---- reading ------------------------------------------------------------------------------ */
 

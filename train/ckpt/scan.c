@@ -182,7 +182,7 @@ static size_t count_kept(const char *dir, const int64_t *list, size_t n, int kee
     return i;
 }
 
-int ckpt_retain(const char *dir, int keep, int64_t trusted, struct err *e)
+int ckpt_retain(const char *dir, int keep, int64_t every, int64_t trusted, struct err *e)
 {
     int64_t *list;
     size_t n;
@@ -194,7 +194,8 @@ int ckpt_retain(const char *dir, int keep, int64_t trusted, struct err *e)
         return code;
     size_t kept = count_kept(dir, list, n, keep, trusted, &safe);
     for (size_t i = kept; safe && !code && i < n; i++)
-        code = place_remove(dir, list[i], e);
+        if (!every || list[i] % every)
+            code = place_remove(dir, list[i], e);
     free(list);
     return code;
 }

@@ -85,6 +85,7 @@ struct rank_config {
     uint64_t beside, mapped;   /* bytes that the caller will take beside the rank, and files that it
                                   will map: for the check that all of it fits */
     uint64_t file_size;        /* bytes of tensors in a file of a checkpoint; 0: CKPT_FILE_SIZE */
+    bool weights_only;         /* checkpoints are written without the optimizer's state */
     bool async_save;           /* checkpoints are written while steps run */
     bool overlap_grad_reduce;  /* gradients are sent while others are computed */
     bool overlap_param_gather; /* and weights gathered while others are used */

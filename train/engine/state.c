@@ -100,7 +100,7 @@ static struct state_entries list_entries(const struct rank *r, bool optimizer, b
 
 struct state_entries state_entries(const struct rank *r, bool saved)
 {
-    return list_entries(r, true, saved);
+    return list_entries(r, !saved || !r->config.weights_only, saved);
 }
 
 static const char *const pair_names[STATE_PAIRS] = {"optimizer_steps", "scheduled_samples"};

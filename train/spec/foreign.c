@@ -43,8 +43,6 @@ static const char why_18[] =
     "a checkpoint is read whatever wrote it, and written in one format (train/ckpt/FORMAT.md)";
 static const char why_19[] =
     "random numbers follow from seed and sample: there is no state to save or load";
-static const char why_20[] =
-    "the run's values come from its options; what differs from the checkpoint is printed";
 static const char why_21[] = "the points of a step are written after it";
 static const char why_22[] =
     "no network service is used: metrics.jsonl in --save can be imported there";
@@ -204,7 +202,6 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("no-pipeline-parallel", SWITCH, why_18),
     WITHOUT("no-save-rng", SWITCH, why_19),
     WITHOUT("no-load-rng", SWITCH, why_19),
-    WITHOUT("override-opt_param-scheduler", SWITCH, why_20),
     WITHOUT("tensorboard-queue-size", VALUE, why_21),
     WITHOUT("log-learning-rate-to-tensorboard", SWITCH, "that curve is always there"),
     WITHOUT("log-optimizer-states-to-tensorboard", SWITCH,
@@ -371,7 +368,6 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("apply-query-key-layer-scaling", SWITCH, why_37),
     REJECTED("decoupled-lr", VALUE, why_39),
     REJECTED("decoupled-min-lr", VALUE, why_39),
-    REJECTED("use-checkpoint-opt_param-scheduler", SWITCH, why_20),
     REJECTED("decrease-batch-size-if-needed", SWITCH, why_41),
     REJECTED("iterations-to-skip", LIST, why_41),
     REJECTED("activations-checkpoint-method", VALUE, why_42),
@@ -381,7 +377,6 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("deepscale", SWITCH, why_57),
     WITHOUT("deepscale_config", VALUE, why_57),
     WITHOUT("deepspeed_mpi", SWITCH, why_10),
-    WITHOUT("override-lr-scheduler", SWITCH, why_20),
     WITHOUT("fp32-allreduce", SWITCH, why_7),
     REJECTED("recompute-modules", LIST, why_43),
     REJECTED("use-tp-pp-dp-mapping", SWITCH, why_43),
@@ -390,9 +385,6 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("skip-train", SWITCH, why_43),
     REJECTED("test-mode", SWITCH, why_43),
     REJECTED("pretrained-checkpoint", VALUE, why_43),
-    REJECTED("no-load-optim", SWITCH, why_43),
-    REJECTED("no-save-optim", SWITCH, why_43),
-    REJECTED("use-checkpoint-args", SWITCH, why_43),
     REJECTED("use-mp-args-from-checkpoint-args", SWITCH, why_43),
     REJECTED("non-persistent-save-interval", VALUE, why_43),
     REJECTED("hierarchical-context-parallel-sizes", LIST, why_43),
