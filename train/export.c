@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/core/err.h"
 #include "base/core/hash.h"
 #include "base/core/log.h"
 #include "base/io/path.h"
@@ -94,5 +96,69 @@ int export_model(const struct job *j, int64_t step, struct err *e)
         ckpt_close(c);
     }
     free(path);
+    return code;
+}
+
+/* ---- files of a checkpoint beside its tensors ---------------------------------------------- */
+
+/* Under one name for most kinds, which are told by content; but what files beside it add to a
+ * tokenizer.json counts under their names. */
+static int put_tokenizer(struct ckpt_writer *w, const struct tok_info *t, struct err *e)
+{
+    static const char *const beside[] = {"tokenizer_config.json", "special_tokens_map.json",
+                                         "added_tokens.json"};
+    if (!t->beside)
+        return ckpt_put_file(w, t->type == TOK_WHITESPACE ? "vocab.json" : "tokenizer.model",
+                             t->path, e);
+    char *folder = path_dir(t->path);
+    int code = ckpt_put_file(w, "tokenizer.json", t->path, e);
+    for (size_t i = 0; i < sizeof(beside) / sizeof(*beside) && !code; i++) {
+        char *path = path_join(folder, beside[i]);
+        if (file_exists(path))
+            code = ckpt_put_file(w, beside[i], path, e);
+        free(path);
+    }
+    free(folder);
+    return code;
+}
+
+/* Files of a model of Hugging Face that go along from checkpoint to checkpoint. */
+enum { KEPT = 2 };
+static const char *const kept[KEPT] = {"config.json", "generation_config.json"};
+_Static_assert(KEPT == sizeof(((struct job *)0)->kept) / sizeof(struct buf), "one buffer each");
+
+/* Of --hf-config, else of the checkpoint to start from; now, for that may be removed later. */
+int job_read_kept(struct job *j, struct err *e)
+{
+    enum { SMALL_MAX = 16 << 20 };
+    char *config = spec_flags_config(&j->o->model);
+    int code = config ? file_read(config, SMALL_MAX, &j->kept[0], e) : 0;
+    const char *from = j->ckpt ? ckpt_path(j->ckpt) : j->hf ? j->hf->path : NULL;
+    for (size_t i = 0; !code && !config && from && i < KEPT; i++) {
+        char *path = path_join(from, kept[i]);
+        if (file_exists(path))
+            code = file_read(path, SMALL_MAX, &j->kept[i], e);
+        free(path);
+    }
+    free(config);
+    return code;
+}
+
+int job_put_files(struct job *j, struct ckpt_writer *w, struct err *e)
+{
+    const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    BUG_ON(!f, "no memory stream");
+    opts_print_config(j->opts, f);
+    fclose(f);
+    int code = ckpt_put_bytes(w, "config.toml", text, n, e);
+    free(text);
+    if (!code && t && t->path)
+        code = put_tokenizer(w, t, e);
+    for (size_t i = 0; !code && i < KEPT; i++)
+        if (j->kept[i].len)
+            code = ckpt_put_bytes(w, kept[i], j->kept[i].data, j->kept[i].len, e);
     return code;
 }

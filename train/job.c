@@ -573,6 +573,23 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
     return load_newest(j, use == MODEL_TRAIN && (j->ckpt_is_own || !o->finetune), e);
 }
 
+int job_go_back(struct job *j, struct err *e)
+{
+    int64_t consumed = j->rank.at.consumed;
+    units_settle(&j->rank);
+    ckpt_close(j->ckpt);
+    j->ckpt = NULL;
+    j->ckpt_is_own = false;
+    int code = start_find(j, false, e);
+    if (!code && !j->ckpt_is_own)
+        code = err_set(e, ERR_ANOMALY, "--on-anomaly rewind: there is no checkpoint to go back to");
+    code = job_agree(j, code, e);
+    if (!code)
+        code = load_newest(j, true, e);
+    j->rank.at.consumed = consumed;
+    return code;
+}
+
 void job_close(struct job *j)
 {
     job_close_data(j);

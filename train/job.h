@@ -123,6 +123,10 @@ int job_plan_rank(struct job *j, struct err *e);
 /* Batch arithmetic, learning rate and rank; weights from the checkpoint if there is one. */
 int job_open_rank(struct job *j, enum model_use use, struct err *e);
 
+/* Goes back to the newest checkpoint of --save: all but the samples consumed. ERR_ANOMALY: there is
+ * none. Called by all processes. */
+int job_go_back(struct job *j, struct err *e);
+
 /* The data's shares, each with as many samples as the run takes. */
 int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e);
 
@@ -162,6 +166,12 @@ void job_close(struct job *j);
 int export_check(const struct job *j, struct err *e);
 /* Of the checkpoint of that step in --save, with its tokenizer. */
 int export_model(const struct job *j, int64_t step, struct err *e);
+
+/* Files that checkpoints have beside tensors: those of --hf-config or of the checkpoint to start
+ * from are read at once, for that may be removed later; then with the configuration and the
+ * tokenizer they are put into each (export.c). */
+int job_read_kept(struct job *j, struct err *e);
+int job_put_files(struct job *j, struct ckpt_writer *w, struct err *e);
 
 /* The verbs. */
 int verb_run(struct opts *o, struct err *e);

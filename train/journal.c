@@ -12,7 +12,9 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
+#include "train/engine/world.h"
 #include "train/report/memory.h"
+#include "train/report/wandb.h"
 
 enum { LOST_LIMIT = 50, METRICS_MAX = 1 << 30 };
 
@@ -179,8 +181,49 @@ static void tell_memory(const struct rank *r)
              now / 0x1p20, most / 0x1p20);
 }
 
-int journal_step(struct journal *j, const struct rank *r, const struct step_result *s,
-                 struct err *e)
+/* Points of each phase for TensorBoard: the longest time of all ranks. */
+static void timer_points(struct journal *j, int64_t iteration, const struct timers *t,
+                         const double *sum, int ranks)
+{
+    char tag[64];
+    for (int i = 0; i < t->names.n; i++) {
+        double most = 0;
+        for (int k = 0; k < ranks; k++)
+            most = fmax(most, sum[k * TIMERS_MOST + i] / (double)t->steps);
+        snprintf(tag, sizeof(tag), "%s-time", t->names.name[i]);
+        if (most > 0 && j->o->report.timers)
+            board_point(&j->board, iteration, tag, most);
+    }
+}
+
+/* All ranks together. */
+static int print_timers(struct journal *j, struct rank *r, struct err *e)
+{
+    struct timers *t = &j->timers;
+    struct buf all = {0};
+    size_t *size = mem_new((size_t)r->comm.world, sizeof(*size));
+    int code = world_gather(&r->comm, t->sum, sizeof(t->sum), &all, size, e);
+    if (!code && !j->silent) {
+        double *sum = mem_new((size_t)r->comm.world, sizeof(t->sum));
+        memcpy(sum, all.data, all.len);
+        buf_reset(&j->line);
+        timers_lines(t, (enum timer_option)j->o->report.timing_option, sum, r->comm.world, t->steps,
+                     &j->line);
+        timer_points(j, r->at.iteration, t, sum, r->comm.world);
+        if (j->meter)
+            progress_clear(j->meter);
+        if (fwrite(j->line.data, 1, j->line.len, stdout) != j->line.len || fflush(stdout))
+            code = err_sys(e, errno, "standard output: cannot write %zu bytes", j->line.len);
+        free(sum);
+    }
+    memset(t->sum, 0, sizeof(t->sum));
+    t->steps = 0;
+    buf_finish(&all);
+    free(size);
+    return code;
+}
+
+int journal_step(struct journal *j, struct rank *r, const struct step_result *s, struct err *e)
 {
     double now = clock_seconds();
     struct log_values v = values(j, r, s, (now - j->step_began) * 1000);
@@ -209,6 +252,10 @@ int journal_step(struct journal *j, const struct rank *r, const struct step_resu
     j->memory_told = true;
     if (!code && r->at.iteration % j->o->log_interval == 0)
         code = print_line(j, &v, e);
+    if (!code)
+        code = timers_step(&j->timers, r->at.iteration, e);
+    if (!code && j->timers.level && r->at.iteration % j->o->log_interval == 0)
+        code = print_timers(j, r, e);
     j->step_began = clock_seconds();
     if (!code && j->lost >= LOST_LIMIT) {
         err_set(e, ERR_ANOMALY,
@@ -259,6 +306,64 @@ int journal_evaluation(struct journal *j, const struct rank *r, const char *suff
                                    loss, e);
 }
 
+static void mark_time(void *arg, enum rank_timer t, bool begins)
+{
+    timers_mark(arg, (int)t, begins);
+}
+
+int journal_open_timers(struct journal *j, struct rank *r, struct err *e)
+{
+    static const char *const name[RANK_TIMERS] = {
+        "forward-backward", "all-grads-sync", "optimizer",    "batch-generator", "forward-compute",
+        "backward-compute", "forward-recv",   "forward-send", "backward-recv",   "backward-send"};
+    const struct timer_names names = {name, RANK_TIMERS, RANK_TIMER_DETAILS};
+    const struct report_flags *f = &j->o->report;
+    bool spans = f->timing_option == TIMER_ALL && j->o->save;
+    char *folder = spans ? path_join(j->o->save, "timers") : NULL;
+    int code = timers_open(&j->timers, names, (int)f->timing, r->comm.rank, folder, e);
+    free(folder);
+    if (f->timing) {
+        r->config.timer = mark_time;
+        r->config.timer_arg = &j->timers;
+    }
+    return code;
+}
+
+void journal_tell_wandb(const struct journal *j)
+{
+    const struct report_flags *f = &j->o->report;
+    const struct wandb_names names = {f->project, f->name, f->entity, f->group};
+    struct buf b = {0};
+    if (!f->project && !f->name && !f->entity && !f->group)
+        return;
+    if (j->path) {
+        wandb_command(&names, j->path, &b);
+        log_info("to import the run into Weights & Biases:\n  %s", buf_str(&b));
+    } else {
+        log_warn("nothing to import into Weights & Biases without --save or --metrics");
+    }
+    buf_finish(&b);
+}
+
+int journal_rewind(struct journal *j, const struct rank *r, struct err *e)
+{
+    const struct events_limit at = journal_at(j, r);
+    int code = 0;
+    if (j->metrics) {
+        fclose(j->metrics);
+        code = cut_back(j->path, r->at.iteration, e);
+        j->metrics = fopen(j->path, "ae");
+        if (!code && !j->metrics)
+            code = err_sys(e, errno, "%s: cannot write", j->path);
+    }
+    if (!code)
+        code = board_rewind(&j->board, &at, e);
+    j->lost = j->steps = j->counted = j->skipped = j->nan = 0;
+    j->loss_sum = 0;
+    j->since = j->step_began = clock_seconds();
+    return code;
+}
+
 void journal_pause_over(struct journal *j)
 {
     double now = clock_seconds();
@@ -278,6 +383,7 @@ void journal_close(struct journal *j)
     if (j->metrics)
         fclose(j->metrics);
     board_close(&j->board);
+    timers_close(&j->timers);
     free(j->path);
     buf_finish(&j->line);
     *j = (struct journal){0};

@@ -16,6 +16,7 @@
 #include "train/metrics/logline.h"
 #include "train/options.h"
 #include "train/report/board.h"
+#include "train/report/timers.h"
 
 struct journal {
     const struct train_options *o;
@@ -29,6 +30,7 @@ struct journal {
     int64_t steps, counted, skipped, nan, lost;
     struct buf line;
     struct board board;
+    struct timers timers;
     bool memory_told;
     /* for the caller to set after journal_open: */
     struct progress *meter; /* wiped before a line is printed; NULL: none */
@@ -42,10 +44,19 @@ int journal_open(struct journal *j, const struct train_options *o, const struct 
 void journal_open_silent(struct journal *j, const struct train_options *o, const struct rank *r);
 
 /* ERR_ANOMALY when the loss or norm was not finite too many steps in a row. */
-int journal_step(struct journal *j, const struct rank *r, const struct step_result *s,
-                 struct err *e);
+int journal_step(struct journal *j, struct rank *r, const struct step_result *s, struct err *e);
 int journal_evaluation(struct journal *j, const struct rank *r, const char *suffix,
                        const char *part, double loss, struct err *e);
+
+/* --timing-log-level: the rank's phases are timed from now on. On each rank, which must stay where
+ * it is. ERR_IO. */
+int journal_open_timers(struct journal *j, struct rank *r, struct err *e);
+
+/* The command that imports the metrics into Weights & Biases, if it was asked for. */
+void journal_tell_wandb(const struct journal *j);
+
+/* The run went back to the step at which the rank stands. */
+int journal_rewind(struct journal *j, const struct rank *r, struct err *e);
 
 /* What went on since the last step was an evaluation or a checkpoint: the log's milliseconds are of
  * training alone. */

@@ -19,6 +19,7 @@
 #include "train/earlier.h"
 #include "train/guard.h"
 #include "train/journal.h"
+#include "train/report/anomaly.h"
 #include "train/report/control.h"
 #include "train/start.h"
 #include "train/stop.h"
@@ -41,73 +42,13 @@ struct run {
     double started;
     int64_t saved; /* iteration of the newest checkpoint of this process, -1: none */
     struct saving saving;
+    struct anomaly anomaly;
+    int rewinds;
     char *control; /* a file that is looked for; NULL: none */
     int saves;     /* of stop_saves, that were done */
 };
 
 /* ---- checkpoints ------------------------------------------------------------------------- */
-
-/* Under one name for most kinds, which are told by content; but what files beside it add to a
- * tokenizer.json counts under their names. */
-static int put_tokenizer(struct ckpt_writer *w, const struct tok_info *t, struct err *e)
-{
-    static const char *const beside[] = {"tokenizer_config.json", "special_tokens_map.json",
-                                         "added_tokens.json"};
-    if (!t->beside)
-        return ckpt_put_file(w, t->type == TOK_WHITESPACE ? "vocab.json" : "tokenizer.model",
-                             t->path, e);
-    char *folder = path_dir(t->path);
-    int code = ckpt_put_file(w, "tokenizer.json", t->path, e);
-    for (size_t i = 0; i < sizeof(beside) / sizeof(*beside) && !code; i++) {
-        char *path = path_join(folder, beside[i]);
-        if (file_exists(path))
-            code = ckpt_put_file(w, beside[i], path, e);
-        free(path);
-    }
-    free(folder);
-    return code;
-}
-
-/* Files of a model of Hugging Face that go along from checkpoint to checkpoint. */
-enum { KEPT = 2 };
-static const char *const kept[KEPT] = {"config.json", "generation_config.json"};
-_Static_assert(KEPT == sizeof(((struct job *)0)->kept) / sizeof(struct buf), "one buffer each");
-
-/* Of --hf-config, else of the checkpoint to start from; now, for that may be removed later. */
-static int read_kept(struct job *j, struct err *e)
-{
-    enum { SMALL_MAX = 16 << 20 };
-    char *config = spec_flags_config(&j->o->model);
-    int code = config ? file_read(config, SMALL_MAX, &j->kept[0], e) : 0;
-    const char *from = j->ckpt ? ckpt_path(j->ckpt) : j->hf ? j->hf->path : NULL;
-    for (size_t i = 0; !code && !config && from && i < KEPT; i++) {
-        char *path = path_join(from, kept[i]);
-        if (file_exists(path))
-            code = file_read(path, SMALL_MAX, &j->kept[i], e);
-        free(path);
-    }
-    free(config);
-    return code;
-}
-
-static int put_files(struct job *j, struct ckpt_writer *w, struct err *e)
-{
-    const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    BUG_ON(!f, "no memory stream");
-    opts_print_config(j->opts, f);
-    fclose(f);
-    int code = ckpt_put_bytes(w, "config.toml", text, n, e);
-    free(text);
-    if (!code && t && t->path)
-        code = put_tokenizer(w, t, e);
-    for (size_t i = 0; !code && i < KEPT; i++)
-        if (j->kept[i].len)
-            code = ckpt_put_bytes(w, kept[i], j->kept[i].data, j->kept[i].len, e);
-    return code;
-}
 
 static int commit(struct job *j, const struct saving *s, struct err *e)
 {
@@ -205,7 +146,7 @@ static int save(struct run *r, struct err *e)
     state_pairs(&j->rank, &s->state);
     code = job_is_first(j) ? ckpt_writer_open(j->o->save, iteration, &s->w, e) : 0;
     if (!code && s->w)
-        code = put_files(j, s->w, e);
+        code = job_put_files(j, s->w, e);
     code = job_agree(j, code, e);
     bool later = j->o->async_save;
     if (!code && later)
@@ -288,11 +229,76 @@ static int save_as_asked(struct run *r, struct err *e)
     return save(r, e);
 }
 
+static int open_train(struct run *r, struct err *e)
+{
+    struct batch_layout l = job_layout(r->job);
+    struct feed f = job_feed(r->job, PART_TRAIN);
+    return loader_create(&f, &l, (uint64_t)r->job->rank.at.consumed, 4, &r->train, e);
+}
+
+enum { REWINDS_MAX = 10 };
+
+/* Back to the newest checkpoint; the data since then are passed over. */
+static int rewind_run(struct run *r, struct err *e)
+{
+    struct job *j = r->job;
+    long long from = (long long)j->rank.at.iteration;
+    if (++r->rewinds > REWINDS_MAX)
+        return err_set(e, ERR_ANOMALY, "step %lld: the run went back %d times", from, REWINDS_MAX);
+    int code = finish_save(r, true, e);
+    guard_enter(j, WATCH_LOAD);
+    if (!code)
+        code = job_go_back(j, e);
+    loader_destroy(r->train);
+    r->train = NULL;
+    if (!code)
+        code = open_train(r, e);
+    if (!code)
+        code = journal_rewind(&r->journal, &j->rank, e);
+    if (code)
+        return code;
+    r->anomaly.n = 0;
+    r->saved = j->rank.at.iteration;
+    log_warn("step %lld went wrong: back to step %lld, on with the data after it", from,
+             (long long)r->saved);
+    return 0;
+}
+
+/* Of a step that was not taken. */
+static int judge(struct run *r, const struct step_result *s, struct err *e)
+{
+    const struct report_flags *f = &r->job->o->report;
+    long long at = (long long)r->job->rank.at.iteration;
+    if (s->spike)
+        log_warn(
+            "step %lld: the loss of %g is above %g times the mean of the last steps: no update", at,
+            s->loss, f->spike);
+    if (f->anomaly == ANOMALY_REWIND)
+        return rewind_run(r, e);
+    if (f->anomaly != ANOMALY_STOP)
+        return 0;
+    err_set(e, ERR_ANOMALY, "step %lld: the loss is %g, the gradient norm %g", at, s->loss,
+            s->grad_norm);
+    return err_hint(e, "--on-anomaly stop ends the run here; the last checkpoint is intact");
+}
+
+/* What was passed over may leave too little. */
+static bool data_left(const struct run *r)
+{
+    const struct job *j = r->job;
+    uint64_t end = (uint64_t)(j->rank.at.consumed + rank_samples(&j->rank));
+    if (!r->rewinds || end <= job_feed(j, PART_TRAIN).count)
+        return true;
+    log_warn("no data are left for step %lld: the run ends", (long long)j->rank.at.iteration + 1);
+    return false;
+}
+
 static int one_step(struct run *r, struct err *e)
 {
     struct job *j = r->job;
     const struct train_options *o = j->o;
     struct step_result s;
+    j->rank.loss_limit = anomaly_limit(&r->anomaly);
     int code = step_train(&j->rank, r->train, &s, e);
     if (code)
         return strstr(e->msg, ", step ")
@@ -300,6 +306,12 @@ static int one_step(struct run *r, struct err *e)
                    : err_wrap(e, "step %lld", (long long)j->rank.at.iteration + 1);
     int64_t at = j->rank.at.iteration;
     code = journal_step(&r->journal, &j->rank, &s, e);
+    if (!s.skipped)
+        anomaly_note(&r->anomaly, s.loss);
+    else if (!code)
+        code = judge(r, &s, e);
+    if (j->rank.at.iteration != at) /* back at a checkpoint */
+        return code;
     if (!code && divides(o->check_replicas, at))
         code = guard_compare(j, e);
     if (!code && job_ready(j, PART_VALID) && divides(o->eval_interval, at) &&
@@ -319,7 +331,7 @@ static int loop(struct run *r, struct err *e)
 {
     struct job *j = r->job;
     int code = 0, stop = 0;
-    while (!code && !stop && j->rank.at.iteration < j->course.iterations) {
+    while (!code && !stop && j->rank.at.iteration < j->course.iterations && data_left(r)) {
         code = one_step(r, e);
         if (!code)
             stop = world_max(&j->rank.comm, whether_to_stop(r));
@@ -436,7 +448,7 @@ static int prepare_model(struct job *j, struct err *e)
     if (!code)
         code = job_spec(j, false, e);
     if (!code)
-        code = read_kept(j, e);
+        code = job_read_kept(j, e);
     return job_agree(j, code, e);
 }
 
@@ -553,10 +565,11 @@ int verb_run(struct opts *opts, struct err *e)
     else if (!code)
         journal_open_silent(&r.journal, j.o, &j.rank);
     if (!code) {
-        struct batch_layout l = job_layout(&j);
-        struct feed f = job_feed(&j, PART_TRAIN);
-        code = loader_create(&f, &l, (uint64_t)j.rank.at.consumed, 4, &r.train, e);
+        r.anomaly.factor = j.o->report.spike;
+        code = job_agree(&j, journal_open_timers(&r.journal, &j.rank, e), e);
     }
+    if (!code)
+        code = open_train(&r, e);
     if (!code) {
         if (j.ckpt_is_own)
             r.saved = j.rank.at.iteration;
@@ -567,6 +580,8 @@ int verb_run(struct opts *opts, struct err *e)
     }
     if (!code && job_is_first(&j) && j.o->export_hf && j.rank.at.iteration >= j.course.iterations)
         code = export_model(&j, j.rank.at.iteration, e);
+    if (!code && job_is_last(&j))
+        journal_tell_wandb(&r.journal);
     if (code && j.rank.comm.fn)
         tell_others(&j, e);
     loader_destroy(r.train);

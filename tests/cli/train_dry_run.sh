@@ -51,8 +51,8 @@ expect 2 "$TRAIN" run --dry-run --num-layers abc
 err_has "--num-layers"
 
 t "without effect is accepted with its values, rejected is refused with its reason"
-expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --num-workers 4 --use-mcore-models --wandb-project=a --no-rope-fusion
-err_has "warning: --num-workers, --use-mcore-models, --wandb-project, --no-rope-fusion have no effect here (--dry-run says why)"
+expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --num-workers 4 --use-mcore-models --wandb-tag=a --no-rope-fusion
+err_has "warning: --num-workers, --use-mcore-models, --wandb-tag, --no-rope-fusion have no effect here (--dry-run says why)"
 expect 2 "$TRAIN" run $tiny --train-iters 1 --no-save --openai-gelu
 err_has "--openai-gelu of $(basename "$TRAIN") run is not supported: a part of a model that is not there"
 expect 0 "$TRAIN" plan $tiny --train-iters 1 --num-workers 4

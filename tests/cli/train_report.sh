@@ -55,9 +55,7 @@ END2
 
 t "event files hold Megatron-LM's curves"
 expect 0 "$TRAIN" run $run --train-iters 8 --save run --save-interval 4 --tensorboard-dir tb --log-timers-to-tensorboard --log-validation-ppl-to-tensorboard --log-batch-size-to-tensorboard --log-memory-to-tensorboard --log-world-size-to-tensorboard --log-throughput
-check python3 points.py tb
-cut -d '|' -f 1 .out 2>/dev/null >/dev/null
-python3 points.py tb >points
+check python3 points.py tb >points
 for tag in learning-rate "learning-rate vs samples" batch-size "lm loss" "lm loss vs samples" loss-scale world-size grad-norm iteration-time throughput mem-allocated-bytes; do
     check [ "$(grep -c "^$tag|" points)" = 8 ]
 done
@@ -144,3 +142,80 @@ code=0
 wait $pid || code=$?
 check [ $code = 75 ]
 check [ "$(find long -name "iter_*" | wc -l)" = 2 ]
+
+t "times of phases: of all processes in one line, and each call in a file"
+expect 0 "$TRAIN" run $run --train-iters 2 --save timed --nproc-per-node 2 --threads 1 --pipeline-model-parallel-size 2 --timing-log-level 2
+check [ "$(grep -c '^(min, max) time across ranks (ms):$' .out)" = 2 ]
+for name in forward-backward all-grads-sync optimizer batch-generator forward-compute backward-compute forward-recv backward-recv; do
+    check [ "$(grep -cE "^    $name \.+: \([0-9.]+, [0-9.]+\)$" .out)" = 2 ]
+done
+no_file timed/timers
+expect 0 "$TRAIN" run $run --train-iters 4 --save timed --nproc-per-node 2 --threads 1 --pipeline-model-parallel-size 2 --timing-log-level 1 --timing-log-option all --tensorboard-dir tb4 --log-timers-to-tensorboard
+check [ "$(grep -c '^     rank  1: ' .out)" = 6 ]
+check [ "$(grep -c 'forward-compute' .out)" = 0 ]
+check python3 - <<'END2'
+import json
+for rank in (0, 1):
+    lines = [json.loads(x) for x in open("timed/timers/rank_%04d.jsonl" % rank)]
+    assert [x["iteration"] for x in lines] == [3, 4] and all(x["rank"] == rank for x in lines)
+    for x in lines:
+        assert [s[0] for s in x["spans"]] == ["forward-backward", "all-grads-sync", "optimizer"], x
+        ends = [t for s in x["spans"] for t in s[1:]]
+        assert ends == sorted(ends) and ends[0] > 1.6e9
+END2
+python3 points.py tb4 >points
+check [ "$(grep -c '^forward-backward-time|' points)" = 2 ]
+expect 0 "$TRAIN" run $run --train-iters 1 --no-save --timing-log-option max
+err_has "--timing-log-option has no effect without --timing-log-level"
+
+t "a loss that is too high: its update is not made, the run ends, or it goes back"
+noise="$(echo "$tiny" | sed 's/--lr [^ ]*/--lr 1e-9/; s/--eval-iters 2/--eval-iters 0/; s/--log-interval 5/--log-interval 1/') --train-iters 40 --save-interval 5"
+expect 0 "$TRAIN" run $noise --save plain
+# a factor by which only one step of a run that learns nothing is too high
+check python3 - <<'END2'
+import json
+loss = [r["lm_loss"] for r in map(json.loads, open("plain/metrics.jsonl"))]
+ratio = sorted((loss[i] / (sum(loss[:i]) / i), i + 1) for i in range(16, 40))
+open("factor", "w").write("%.9g %d" % ((ratio[-1][0] + ratio[-2][0]) / 2, ratio[-1][1]))
+END2
+read -r factor at <factor
+expect 0 "$TRAIN" run $noise --save skip --loss-spike-factor "$factor"
+err_has "step $at: the loss of "
+err_has "times the mean of the last steps: no update"
+check [ "$(grep -c '"skipped": 1' skip/metrics.jsonl)" -ge 1 ]
+check grep -q "\"iteration\": $at,.*\"skipped\": 1" skip/metrics.jsonl
+expect 6 "$TRAIN" run $noise --save stopped --loss-spike-factor "$factor" --on-anomaly stop
+err_has "step $at: the loss is "
+has_file stopped/iter_$(printf %07d $(((at - 1) / 5 * 5)))
+no_file stopped/iter_$(printf %07d $(((at + 4) / 5 * 5)))
+expect 0 "$TRAIN" run $noise --save back --loss-spike-factor "$factor" --on-anomaly rewind --tensorboard-dir tb5
+err_has "step $at went wrong: back to step $(((at - 1) / 5 * 5)), on with the data after it"
+check [ "$(python3 -c 'import json; print(*(r["iteration"] for r in map(json.loads, open("back/metrics.jsonl"))))')" = "$(seq -s ' ' 40)" ]
+python3 points.py tb5 >points
+check [ "$(grep '^lm loss|' points | cut -d '|' -f 2 | tr '\n' ' ')" = "$(seq -s ' ' 40) " ]
+check grep -q "\"iteration\": 40, \"consumed_samples\": $((160 + 4 * (at - (at - 1) / 5 * 5)))," back/metrics.jsonl
+expect 0 "$TRAIN" run $noise --save two --loss-spike-factor "$factor" --on-anomaly rewind --nproc-per-node 2 --threads 1
+err_has "step $at went wrong: back to step"
+expect 6 "$TRAIN" run $noise --no-save --save-interval 0 --loss-spike-factor "$factor" --on-anomaly rewind
+err_has "there is no checkpoint to go back to"
+
+t "W&B: the command that imports the run"
+mkdir -p fake
+cat >fake/wandb.py <<'END2'
+import os
+class Run:
+    def log(self, record, step):
+        print(os.environ["WANDB_PROJECT"], os.environ["WANDB_NAME"], step, "lm_loss" in record)
+    def finish(self):
+        print("done")
+def init():
+    return Run()
+END2
+expect 0 "$TRAIN" run $run --train-iters 2 --eval-iters 0 --save imported --wandb-project "a 'b" --wandb-name c
+grep -A 1 "to import the run into Weights & Biases:" .err | tail -n 1 >command
+PYTHONPATH=fake sh command >.out 2>.err
+out_is "a 'b c 1 True
+a 'b c 2 True
+done"
+expect 0 "$TRAIN" run $run --train-iters 1 --no-save --wandb-project a
+err_has "nothing to import into Weights & Biases without --save or --metrics"

@@ -235,11 +235,14 @@ static int apply_key(struct ds_reading *r, const struct ds_key *k, const struct 
         return apply_option(r, k, v);
     if (k->use == DS_POWER)
         return apply_power(r, k, v);
+    if (k->use == DS_TIMERS && is_true(v))
+        return apply_text(r, k->path, k->text, "2");
     if (k->use == DS_OFFLOAD)
         return apply_offload(r, k, v);
     if (k->use == DS_UNLESS && !means_off(v, k->off))
         return reject(r, k->path, k->text);
-    tell(r, IDLE, k->path, k->use == DS_UNLESS ? "that is the default" : k->text);
+    bool usual = k->use == DS_UNLESS || k->use == DS_TIMERS;
+    tell(r, IDLE, k->path, usual ? "that is the default" : k->text);
     return 0;
 }
 

@@ -100,7 +100,7 @@ const struct ds_key ds_keys[] = {
     {"zero_force_ds_cpu_optimizer", DS_INERT, client, NULL},
 
     {"steps_per_print", DS_INERT, "--log-interval says how often a line is printed", NULL},
-    {"wall_clock_breakdown", DS_INERT, profilers, NULL},
+    {"wall_clock_breakdown", DS_TIMERS, "timing-log-level", "false"},
     {"memory_breakdown", DS_INERT, profilers, NULL},
     {"dump_state", DS_INERT, "--print-config shows all values", NULL},
     {"flops_profiler", DS_INERT, profilers, NULL},

@@ -9,6 +9,7 @@ enum ds_use {
     DS_OPTION,  /* the value of the option `text` */
     DS_POWER,   /* two to its power is the value of that option */
     DS_BATCH,   /* likewise, and must be equal where the option is given */
+    DS_TIMERS,  /* true is --timing-log-level 2 */
     DS_INERT,   /* without effect: `text` */
     DS_OFFLOAD, /* an object with a device, or a switch: to the host without effect: `text` */
     DS_UNLESS   /* not supported: `text`; without effect if it is off: false, 0, null, {},

@@ -37,7 +37,7 @@ static char *blank_comment(char *p, const char *end)
 void relaxed_to_json(struct buf *text)
 {
     char *p = text->data, *comma = NULL;
-    const char *end = p + text->len;
+    const char *end = text->len ? p + text->len : p;
     while (p < end) {
         char *q = blank_comment(p, end);
         if (q > p) {

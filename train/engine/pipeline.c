@@ -105,15 +105,22 @@ static void wait_for(struct rank *r, struct comm_ticket *t)
     *t = (struct comm_ticket){0};
 }
 
+static void wait_timed(struct rank *r, struct comm_ticket *t, enum rank_timer timer)
+{
+    rank_timer(r, timer, true);
+    wait_for(r, t);
+    rank_timer(r, timer, false);
+}
+
 static void copy(struct rank *r, struct tensor to, struct tensor from)
 {
     op_copy(&r->ops, &(struct copy_args){.y = to, .x = from});
 }
 
 /* What a stage begins with arrives in `to`. */
-static void take_message(struct rank *r, struct message *m, struct tensor to)
+static void take_message(struct rank *r, struct message *m, struct tensor to, enum rank_timer t)
 {
-    wait_for(r, &m->ticket);
+    wait_timed(r, &m->ticket, t);
     copy(r, to, m->t);
 }
 
@@ -165,17 +172,19 @@ static int run_forward(struct rank *r, const struct slot *s, struct pipeline_sou
                        struct err *e)
 {
     struct in_flight *at = enter(r, s->chunk, s->place, s->home);
-    wait_for(r, &at->sent);
+    wait_timed(r, &at->sent, RANK_TIMER_FORWARD_SEND);
     int code = fetch(r, s, at, in, e);
     if (code)
         return code;
     if (!r->model.stage.embed)
-        take_message(r, &r->pipe.received[s->buffer], r->model.a.x);
+        take_message(r, &r->pipe.received[s->buffer], r->model.a.x, RANK_TIMER_FORWARD_RECV);
+    rank_timer(r, RANK_TIMER_FORWARD, true);
     model_forward(&r->model, &at->pass);
     if (r->model.stage.head)
         model_loss(&r->model, &at->pass, tensor_rows(r->totals, 0, 1),
                    rank_loss_scale(r, at->labels));
-    else
+    rank_timer(r, RANK_TIMER_FORWARD, false);
+    if (!r->model.stage.head)
         at->sent = send(r, model_output(&r->model), s->peer);
     return 0;
 }
@@ -184,12 +193,14 @@ static void run_backward(struct rank *r, const struct slot *s)
 {
     struct in_flight *at = enter(r, s->chunk, s->place, s->home);
     if (!r->model.stage.head)
-        take_message(r, &r->pipe.received[s->buffer], r->model.a.dr);
+        take_message(r, &r->pipe.received[s->buffer], r->model.a.dr, RANK_TIMER_BACKWARD_RECV);
+    rank_timer(r, RANK_TIMER_BACKWARD, true);
     model_backward(&r->model, &at->pass);
+    rank_timer(r, RANK_TIMER_BACKWARD, false);
     if (r->model.stage.embed)
         return;
     struct message *out = &r->pipe.sent[r->pipe.sends++ % PIPELINE_SENDS];
-    wait_for(r, &out->ticket);
+    wait_timed(r, &out->ticket, RANK_TIMER_BACKWARD_SEND);
     copy(r, out->t, r->model.a.dr);
     out->ticket = send(r, out->t, s->peer);
 }

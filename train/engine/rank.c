@@ -437,3 +437,12 @@ void rank_fetch(struct rank *r, void *to, struct tensor from)
     rank_fetch_later(r, to, from);
     r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
 }
+
+void rank_timer(struct rank *r, enum rank_timer t, bool begins)
+{
+    if (!r->config.timer)
+        return;
+    if (!r->dev.desc.host)
+        r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
+    r->config.timer(r->config.timer_arg, t, begins);
+}

@@ -60,6 +60,23 @@ struct rank_backends {
 /* What a rank is at, for a watchdog. */
 enum rank_phase { RANK_DATA, RANK_MICRO, RANK_UPDATE, RANK_EVAL };
 
+/* What a step's time is spent on, for timers; those from RANK_TIMER_DETAILS on are of
+ * micro-batches. */
+enum rank_timer {
+    RANK_TIMER_FORWARD_BACKWARD,
+    RANK_TIMER_GRADS_SYNC,
+    RANK_TIMER_OPTIMIZER,
+    RANK_TIMER_DETAILS,
+    RANK_TIMER_BATCH = RANK_TIMER_DETAILS,
+    RANK_TIMER_FORWARD,
+    RANK_TIMER_BACKWARD,
+    RANK_TIMER_FORWARD_RECV,
+    RANK_TIMER_FORWARD_SEND,
+    RANK_TIMER_BACKWARD_RECV,
+    RANK_TIMER_BACKWARD_SEND,
+    RANK_TIMERS
+};
+
 struct rank_config {
     const struct rank_backends *backends; /* outlive the rank */
     int nbackends; /* the first of so many whose device can be described; 0: there is one */
@@ -102,6 +119,10 @@ struct rank_config {
      * nobody asks */
     void (*progress)(void *arg, enum rank_phase p, int64_t step);
     void *progress_arg;
+    /* Called where one of them begins and ends, on a GPU after what was issued before is done; set
+     * once the rank is open. NULL: nobody asks */
+    void (*timer)(void *arg, enum rank_timer t, bool begins);
+    void *timer_arg;
 };
 
 /* Where a run stands: all that a checkpoint holds beside tensors. */
@@ -177,6 +198,7 @@ struct rank {
     struct save save;
     struct plan plan; /* of one step: its counts stay for reports */
     struct cursor at;
+    double loss_limit; /* the caller's: a step whose loss is above it is not taken; 0: none */
 };
 
 /* Narrows c->backends to the first whose device can be described: by `desc`. Else the last one's
@@ -214,6 +236,9 @@ void rank_spread_master(struct rank *r);
 
 /* The `scale` of the loss of a micro-batch with so many counted labels (step.c). */
 double rank_loss_scale(const struct rank *r, double labels);
+
+/* config.timer, if somebody asks. */
+void rank_timer(struct rank *r, enum rank_timer t, bool begins);
 
 /* Samples of a step, of all data-parallel ranks. */
 int64_t rank_samples(const struct rank *r);

@@ -40,6 +40,28 @@ void step_issue_micro(struct rank *r, const struct batch *b, double scale)
     model_backward(&r->model, &p);
 }
 
+/* Of totals that have come back. */
+static double mean_loss(const struct rank *r)
+{
+    return r->host_totals[1] > 0 ? r->host_totals[0] / r->host_totals[1] : 0;
+}
+
+/* The loss is above the caller's limit. With one, the step waits here until all ranks know it. */
+static bool is_spike(struct rank *r)
+{
+    if (!(r->loss_limit > 0))
+        return false;
+    rank_fetch(r, r->host_totals, r->totals);
+    return mean_loss(r) > r->loss_limit;
+}
+
+/* Weights and moments stay; there is no norm. */
+static void pass_over(struct rank *r)
+{
+    op_fill(&r->ops, &(struct fill_args){.y = r->optim.norm, .value = 0});
+    op_fill(&r->ops, &(struct fill_args){.y = r->optim.skip, .value = 1});
+}
+
 /*
  * Data-parallel ranks meet here: once a step, after the last micro-batch, or from its backward pass
  * on (reduce.h), so that one reduction serves all of them; under ZeRO 2 and 3 once a micro-batch.
@@ -50,21 +72,22 @@ void step_issue_micro(struct rank *r, const struct batch *b, double scale)
 void step_issue_update(struct rank *r, double lr, double decay)
 {
     const struct optim_at at = {lr, decay, r->at.steps + 1};
+    rank_timer(r, RANK_TIMER_GRADS_SYNC, true);
     reduce_gradients(r);
-    optim_step(&r->optim, &r->ops, &r->comm, &at);
+    rank_timer(r, RANK_TIMER_GRADS_SYNC, false);
+    rank_timer(r, RANK_TIMER_OPTIMIZER, true);
+    if (is_spike(r))
+        pass_over(r);
+    else
+        optim_step(&r->optim, &r->ops, &r->comm, &at);
     units_spread(r);
+    rank_timer(r, RANK_TIMER_OPTIMIZER, false);
 }
 
 static void clear(struct rank *r)
 {
     op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
-}
-
-/* Of totals that have come back. */
-static double mean_loss(const struct rank *r)
-{
-    return r->host_totals[1] > 0 ? r->host_totals[0] / r->host_totals[1] : 0;
 }
 
 /*
@@ -94,6 +117,7 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
     ret->grad_norm = *r->host_norm;
     ret->samples = samples;
     ret->skipped = skip != 0;
+    ret->spike = r->loss_limit > 0 && ret->loss > r->loss_limit;
     r->at.iteration++;
     r->at.consumed += samples;
     r->at.steps += skip ? 0 : 1;
@@ -110,7 +134,7 @@ static void enter_phase(const struct rank *r, enum rank_phase p)
 
 /* A loader, and how long it let the step wait. */
 struct waiting {
-    const struct rank *rank;
+    struct rank *rank;
     struct loader *loader;
     bool train;
     double seconds;
@@ -121,7 +145,9 @@ static int next_batch(void *arg, const struct batch **ret, struct err *e)
     struct waiting *w = arg;
     double asked = clock_seconds();
     enter_phase(w->rank, w->train ? RANK_DATA : RANK_EVAL);
+    rank_timer(w->rank, RANK_TIMER_BATCH, true);
     int code = loader_next(w->loader, ret, e);
+    rank_timer(w->rank, RANK_TIMER_BATCH, false);
     w->seconds += clock_seconds() - asked;
     if (w->train)
         enter_phase(w->rank, RANK_MICRO);
@@ -134,7 +160,9 @@ int step_train(struct rank *r, struct loader *loader, struct step_result *ret, s
     struct pipeline_source in = {.next = next_batch, .arg = &w};
     rank_follow_ramp(r);
     clear(r);
+    rank_timer(r, RANK_TIMER_FORWARD_BACKWARD, true);
     int code = pipeline_train(r, &in, e);
+    rank_timer(r, RANK_TIMER_FORWARD_BACKWARD, false);
     if (code)
         return code;
     enter_phase(r, RANK_UPDATE);

@@ -13,7 +13,8 @@ struct step_result {
                           micro-batches, without their coefficients */
     double lr;         /* of the next step, as the log line shows it */
     int64_t samples;   /* of this step, of all data-parallel ranks */
-    bool skipped;      /* the norm was not finite: weights are as they were */
+    bool skipped;      /* the norm was not finite, or `spike`: weights are as they were */
+    bool spike;        /* the loss is above rank.loss_limit */
     double waited;     /* seconds, for data */
 };
 

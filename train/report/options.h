@@ -14,7 +14,12 @@ struct report_flags {
     const char *tensorboard; /* a folder, or NULL */
     int64_t interval;
     bool loss_scale, timers, perplexity, memory, world, batch;
-    const char *control; /* a file; NULL: "control" in --save */
+    int64_t timing;    /* level */
+    int timing_option; /* enum timer_option */
+    int anomaly;       /* enum anomaly_policy */
+    double spike;
+    const char *project, *name, *entity, *group; /* for Weights & Biases */
+    const char *control;                         /* a file; NULL: "control" in --save */
 };
 
 #define REPORT_ROW_AT(S, m, type_, member) .type = type_, .offset = offsetof(S, m.member)
@@ -47,6 +52,41 @@ struct report_flags {
         OPT_ROW(.name = "log-batch-size-to-tensorboard", REPORT_ROW_AT(S, m, OPT_SWITCH, batch),   \
                 .group = "log", .verbs = v, .idle = i, .needs = "tensorboard-dir",                 \
                 .help = "a curve of the sequences of a step"),                                     \
+        OPT_ROW(.name = "timing-log-level", REPORT_ROW_AT(S, m, OPT_INT, timing), .def = "0",      \
+                .max = 2, .meta = "0|1|2", .group = "log", .verbs = v, .idle = i,                  \
+                .brief = "also log times of phases",                                               \
+                .help = "also log the times of a step's phases on all processes: 1 forward and "   \
+                        "backward together, the sum of gradients and the optimizer, 2 also those " \
+                        "of each micro-batch"),                                                    \
+        OPT_ROW(.name = "timing-log-option", REPORT_ROW_AT(S, m, OPT_CHOICE, timing_option),       \
+                .def = "minmax", .meta = "minmax|max|all", .group = "log", .verbs = v, .idle = i,  \
+                .needs = "timing-log-level", .brief = "which times: of which processes",           \
+                .help = "least and longest time of all processes, the longest alone, or that of "  \
+                        "each; all also writes start and end of every call into a file for each "  \
+                        "process in SAVE/timers"),                                                 \
+        OPT_ROW(.name = "wandb-project", REPORT_ROW_AT(S, m, OPT_TEXT, project), .meta = "NAME",   \
+                .group = "log", .verbs = v, .idle = i,                                             \
+                .brief = "say how to import into Weights & Biases",                                \
+                .help = "no service is contacted: at its end the run prints the command that "     \
+                        "imports its metrics into this project of Weights & Biases"),              \
+        OPT_ROW(.name = "wandb-exp-name", REPORT_ROW_AT(S, m, OPT_TEXT, name), .meta = "NAME",     \
+                .group = "log", .verbs = v, .alias = "wandb-name", .idle = i,                      \
+                .help = "name of the run for that command"),                                       \
+        OPT_ROW(.name = "wandb-entity", REPORT_ROW_AT(S, m, OPT_TEXT, entity), .meta = "NAME",     \
+                .group = "log", .verbs = v, .idle = i, .help = "entity for that command"),         \
+        OPT_ROW(.name = "wandb-group", REPORT_ROW_AT(S, m, OPT_TEXT, group), .meta = "NAME",       \
+                .group = "log", .verbs = v, .idle = i, .help = "group of runs for that command"),  \
+        OPT_ROW(.name = "on-anomaly", REPORT_ROW_AT(S, m, OPT_CHOICE, anomaly), .def = "skip",     \
+                .meta = "skip|stop|rewind", .group = "training", .verbs = v, .idle = i,            \
+                .brief = "what to do where a step goes wrong",                                     \
+                .help = "what to do where loss or gradients are not finite, or the loss is too "   \
+                        "high (--loss-spike-factor): skip the update, stop the run, or go back "   \
+                        "to the newest checkpoint and pass over the data since then"),             \
+        OPT_ROW(.name = "loss-spike-factor", REPORT_ROW_AT(S, m, OPT_REAL, spike), .max = 1e6,     \
+                .meta = "X", .unset = "none", .group = "training", .verbs = v, .idle = i,          \
+                .brief = "loss that is too high, in recent means",                                 \
+                .help = "a loss above X times the mean of the last 64 steps is an anomaly; its "   \
+                        "update is not made"),                                                     \
         OPT_ROW(.name = "control-file", REPORT_ROW_AT(S, m, OPT_TEXT, control),                    \
                 .unset = "control in --save", .meta = "FILE", .group = "machine", .verbs = v,      \
                 .idle = i, .brief = "file whose words the run obeys: stop, save",                  \

@@ -47,7 +47,8 @@ static const char why_21[] = "the points of a step are written after it";
 static const char why_22[] =
     "no network service is used: metrics.jsonl in --save can be imported there";
 static const char why_23[] = "of further log lines that are not there; --verbose logs more";
-static const char why_24[] = "not there yet: the time of each step is in metrics.jsonl";
+static const char why_24[] =
+    "of another profiler: see --timing-log-level, and metrics.jsonl for the time of each step";
 static const char why_25[] = "the watchdog is always on (--distributed-timeout-minutes)";
 static const char why_26[] =
     "a norm that is not finite skips the step, and fifty in a row end the run";
@@ -206,13 +207,8 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("log-learning-rate-to-tensorboard", SWITCH, "that curve is always there"),
     WITHOUT("log-optimizer-states-to-tensorboard", SWITCH,
             "norms of the optimizer's state are not computed"),
-    WITHOUT("wandb-project", VALUE, why_22),
-    WITHOUT("wandb-exp-name", VALUE, why_22),
     WITHOUT("wandb-save-dir", VALUE, why_22),
-    WITHOUT("wandb-entity", VALUE, why_22),
-    WITHOUT("wandb-group", VALUE, why_22),
     WITHOUT("wandb-tag", VALUE, why_22),
-    WITHOUT("wandb-name", VALUE, why_22),
     WITHOUT("use-wandb", SWITCH, why_22),
     WITHOUT("abci-job-id", VALUE, why_22),
     WITHOUT("no-one-logger", SWITCH, why_22),
@@ -228,8 +224,6 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("log-num-zeros-in-grad", SWITCH, why_23),
     WITHOUT("config-logger-dir", VALUE, why_23),
     WITHOUT("moe-per-layer-logging", SWITCH, why_23),
-    WITHOUT("timing-log-level", VALUE, why_24),
-    WITHOUT("timing-log-option", VALUE, why_24),
     WITHOUT("no-barrier-with-level-1-timing", SWITCH, why_24),
     WITHOUT("log-straggler", SWITCH, why_24),
     WITHOUT("disable-straggler-on-startup", SWITCH, why_24),

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_REPORT_ANOMALY_H
+#define TRAIN_REPORT_ANOMALY_H
+
+/*
+ * What is too high a loss (--loss-spike-factor): one above so many times the mean of the last
+ * ANOMALY_WINDOW steps that counted. Plain numbers, so that all ranks, which know the same losses,
+ * come to the same limit.
+ */
+
+enum { ANOMALY_WINDOW = 64, ANOMALY_LEAST = 16 }; /* with fewer losses there is no limit */
+
+enum anomaly_policy { ANOMALY_SKIP, ANOMALY_STOP, ANOMALY_REWIND };
+
+struct anomaly {
+    double factor; /* 0: no loss is too high */
+    double loss[ANOMALY_WINDOW];
+    long n; /* losses noted since the beginning */
+};
+
+/* The loss of a step that was taken. */
+void anomaly_note(struct anomaly *a, double loss);
+
+/* The limit of the next step's; 0: none. */
+double anomaly_limit(const struct anomaly *a);
+
+#endif
