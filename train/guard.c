@@ -2,6 +2,7 @@
 #include "train/guard.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/core/log.h"
@@ -111,4 +112,17 @@ int guard_compare(struct job *j, struct err *e)
     free(all.at);
     free(copy);
     return code;
+}
+
+void guard_tell_others(struct job *j, struct err *e)
+{
+    struct comm *c = &j->rank.comm;
+    struct err why = *e;
+    if (!e->msg[0])
+        return;
+    if (c->world > 1 && strncmp(why.msg, "rank ", 5) != 0)
+        err_wrap(&why, "rank %d", c->rank);
+    comm_abort(c, &why);
+    if (c->fault_heard && j->o->world->one_output && strstr(e->msg, c->fault_text))
+        e->msg[0] = 0;
 }

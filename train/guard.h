@@ -28,4 +28,9 @@ void guard_progress(void *arg, enum rank_phase p, int64_t step);
  */
 int guard_compare(struct job *j, struct err *e);
 
+/* The others may wait for this process: this frees them. What another process has told of is
+ * printed there; of an output that all share, once. A code without a sentence is one that all have
+ * agreed on, so that nobody waits. */
+void guard_tell_others(struct job *j, struct err *e);
+
 #endif

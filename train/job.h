@@ -173,6 +173,11 @@ int export_model(const struct job *j, int64_t step, struct err *e);
 int job_read_kept(struct job *j, struct err *e);
 int job_put_files(struct job *j, struct ckpt_writer *w, struct err *e);
 
+/* Logs a text by the checkpoint of this step in --save (--sample-interval), as train generate
+ * --load CHECKPOINT --device cpu prints it, by this process alone; a warning where it fails
+ * (verb_generate.c). */
+void generate_sample(const struct job *j);
+
 /* The verbs. */
 int verb_run(struct opts *o, struct err *e);
 int verb_eval(struct opts *o, struct err *e);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/core/log.h"
+#include "base/core/mem.h"
 #include "train/engine/generate.h"
 #include "train/start.h"
 
@@ -16,6 +17,7 @@
 
 struct writer {
     struct job *job;
+    FILE *out;
     struct decoder decoder;
     struct tok_work *work;
     struct tok_ids ids;       /* prompt and continuation */
@@ -54,10 +56,10 @@ static int generate_show(struct writer *w, bool last, struct err *e)
         upto = kept < upto && (w->ended || !last) ? kept : upto;
     }
     if (upto > w->shown) {
-        fwrite(w->text.data + w->shown, 1, upto - w->shown, stdout);
+        fwrite(w->text.data + w->shown, 1, upto - w->shown, w->out);
         w->shown = upto;
     }
-    return fflush(stdout) ? err_sys(e, errno, "standard output: cannot write") : 0;
+    return fflush(w->out) ? err_sys(e, errno, "standard output: cannot write") : 0;
 }
 
 /* The ids of a prompt, and of a conversation how long it is as text. */
@@ -119,7 +121,7 @@ static int continue_text(struct writer *w, const char *prompt, uint64_t number, 
     }
     if (!code)
         code = generate_show(w, true, e);
-    putchar('\n');
+    fputc('\n', w->out);
     if (full)
         log_info("stopped: the model has %lld positions", (long long)w->job->seq_length);
     return code;
@@ -152,9 +154,9 @@ static int each_line(struct writer *w, struct err *e)
     return code;
 }
 
-static int generate_write_all(struct job *j, struct err *e)
+static int generate_write_all(struct job *j, FILE *out, struct err *e)
 {
-    struct writer w = {.job = j, .work = tok_work_create(j->tokenizer)};
+    struct writer w = {.job = j, .out = out, .work = tok_work_create(j->tokenizer)};
     decoder_init(&w.decoder, &j->rank);
     int code = j->o->chat ? chat_session_open(&w.talk, j, j->o->chat, e) : 0;
     if (!code)
@@ -167,7 +169,7 @@ static int generate_write_all(struct job *j, struct err *e)
     return code;
 }
 
-int verb_generate(struct opts *opts, struct err *e)
+static int generate_to(struct opts *opts, FILE *out, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
     int code = job_open_world(&j, e);
@@ -184,7 +186,69 @@ int verb_generate(struct opts *opts, struct err *e)
     if (!code)
         code = job_open_rank(&j, MODEL_DECODE, e);
     if (!code)
-        code = generate_write_all(&j, e);
+        code = generate_write_all(&j, out, e);
     job_close(&j);
     return code;
+}
+
+int verb_generate(struct opts *opts, struct err *e)
+{
+    return generate_to(opts, stdout, e);
+}
+
+/* The command line that does the same. */
+static int sample_command(const struct job *j, const char *checkpoint, struct train_options *values,
+                          struct opts *ret, struct err *e)
+{
+    const struct report_flags *f = &j->o->report;
+    char tokens[64], threads[64];
+    snprintf(tokens, sizeof(tokens), "--max-new-tokens=%lld", (long long)f->sample_tokens);
+    snprintf(threads, sizeof(threads), "--threads=%d", job_threads(j));
+    char *prompt = mem_printf("--prompt=%s", f->sample_prompt ? f->sample_prompt : "");
+    char *load = mem_printf("--load=%s", checkpoint);
+    char *argv[] = {"train", "generate", load, prompt, tokens, threads, "--device=cpu", NULL};
+    int code = opts_init(ret, &train_table, values, 7, argv, e);
+    if (!code && tok_flags_given(&j->o->tokenizer))
+        values->tokenizer = j->o->tokenizer;
+    free(prompt);
+    free(load);
+    return code;
+}
+
+/* Quietly: what is told of a checkpoint was told. */
+static int sample_of(const struct job *j, const char *checkpoint, FILE *out, struct err *e)
+{
+    static const struct job_world alone = {.ranks = 1};
+    struct train_options values = {
+        .backends = j->o->backends, .nbackends = j->o->nbackends, .world = &alone};
+    struct opts o;
+    enum log_level level = log_get_level();
+    int code = sample_command(j, checkpoint, &values, &o, e);
+    if (code)
+        return code;
+    log_set_level(LOG_ERROR);
+    code = generate_to(&o, out, e);
+    log_set_level(level);
+    opts_finish(&o);
+    return code;
+}
+
+void generate_sample(const struct job *j)
+{
+    struct err e = {0};
+    char *text = NULL, *path = ckpt_folder(j->o->save, j->rank.at.iteration);
+    long long at = (long long)j->rank.at.iteration;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    BUG_ON(!out, "no memory stream");
+    int code = sample_of(j, path, out, &e);
+    fclose(out);
+    if (n && text[n - 1] == '\n')
+        text[n - 1] = 0;
+    if (code)
+        log_warn("step %lld: no sample: %s", at, e.msg);
+    else
+        log_info("step %lld, a sample: %s", at, text);
+    free(text);
+    free(path);
 }

@@ -293,6 +293,21 @@ static bool data_left(const struct run *r)
     return false;
 }
 
+/* A text by the checkpoint of this step. */
+static int write_sample(struct run *r, struct err *e)
+{
+    struct job *j = r->job;
+    int code = save(r, e);
+    if (!code)
+        code = finish_save(r, true, e);
+    guard_enter(j, WATCH_EVAL);
+    if (!code && job_is_first(j))
+        generate_sample(j);
+    code = job_agree(j, code, e);
+    journal_pause_over(&r->journal);
+    return code;
+}
+
 static int one_step(struct run *r, struct err *e)
 {
     struct job *j = r->job;
@@ -321,6 +336,8 @@ static int one_step(struct run *r, struct err *e)
         code = finish_save(r, false, e);
     if (!code && divides(o->save_interval, at))
         code = save(r, e);
+    if (!code && o->save && divides(o->report.sample_interval, at))
+        code = write_sample(r, e);
     char note[64];
     snprintf(note, sizeof(note), "loss %.4f", s.loss);
     progress_update(&r->meter, (uint64_t)at, note);
@@ -534,22 +551,6 @@ static void start_meter(struct run *r)
     progress_update(&r->meter, r->meter.from, NULL);
 }
 
-/* The others may wait for this process: this frees them. What another process has told of is
- * printed there; of an output that all share, once. A code without a sentence is one that all have
- * agreed on, so that nobody waits. */
-static void tell_others(struct job *j, struct err *e)
-{
-    struct comm *c = &j->rank.comm;
-    struct err why = *e;
-    if (!e->msg[0])
-        return;
-    if (c->world > 1 && strncmp(why.msg, "rank ", 5) != 0)
-        err_wrap(&why, "rank %d", c->rank);
-    comm_abort(c, &why);
-    if (c->fault_heard && j->o->world->one_output && strstr(e->msg, c->fault_text))
-        e->msg[0] = 0;
-}
-
 int verb_run(struct opts *opts, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
@@ -583,7 +584,7 @@ int verb_run(struct opts *opts, struct err *e)
     if (!code && job_is_last(&j))
         journal_tell_wandb(&r.journal);
     if (code && j.rank.comm.fn)
-        tell_others(&j, e);
+        guard_tell_others(&j, e);
     loader_destroy(r.train);
     free(r.control);
     journal_close(&r.journal);

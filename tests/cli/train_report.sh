@@ -219,3 +219,15 @@ a 'b c 2 True
 done"
 expect 0 "$TRAIN" run $run --train-iters 1 --no-save --wandb-project a
 err_has "nothing to import into Weights & Biases without --save or --metrics"
+
+t "a sample every second step, as train generate writes it"
+expect 0 "$TRAIN" run $run --train-iters 4 --save samples --sample-interval 2 --sample-prompt "3 15" --sample-tokens 5
+check [ "$(grep -c "a sample: 3 15 " .err)" = 2 ]
+sed -n 's/^step 2, a sample: //p' .err >written
+expect 0 "$TRAIN" generate --load samples/iter_0000002 --prompt "3 15" --max-new-tokens 5 --device cpu
+same written .out
+check [ "$(wc -w <written)" = 7 ]
+expect 0 "$TRAIN" run $run --train-iters 2 --save samples2 --sample-interval 2 --sample-tokens 3 --nproc-per-node 2 --threads 1 --tensor-model-parallel-size 2
+check grep -q "step 2, a sample: [0-9]" .err
+expect 0 "$TRAIN" run $run --train-iters 2 --no-save --sample-interval 1
+err_has "--sample-interval has no effect without --save"

@@ -19,7 +19,9 @@ struct report_flags {
     int anomaly;       /* enum anomaly_policy */
     double spike;
     const char *project, *name, *entity, *group; /* for Weights & Biases */
-    const char *control;                         /* a file; NULL: "control" in --save */
+    int64_t sample_interval, sample_tokens;
+    const char *sample_prompt;
+    const char *control; /* a file; NULL: "control" in --save */
 };
 
 #define REPORT_ROW_AT(S, m, type_, member) .type = type_, .offset = offsetof(S, m.member)
@@ -87,6 +89,17 @@ struct report_flags {
                 .brief = "loss that is too high, in recent means",                                 \
                 .help = "a loss above X times the mean of the last 64 steps is an anomaly; its "   \
                         "update is not made"),                                                     \
+        OPT_ROW(.name = "sample-interval", REPORT_ROW_AT(S, m, OPT_INT, sample_interval),          \
+                .max = 1e12, .meta = "N", .unset = "none", .group = "log", .verbs = v, .idle = i,  \
+                .needs = "save", .brief = "steps between texts that the model writes",             \
+                .help = "steps between texts that the model writes, on stderr: a checkpoint is "   \
+                        "saved and continued as train generate does, on the CPU"),                 \
+        OPT_ROW(.name = "sample-prompt", REPORT_ROW_AT(S, m, OPT_TEXT, sample_prompt),             \
+                .meta = "TEXT", .unset = "the beginning of a document", .group = "log",            \
+                .verbs = v, .idle = i, .needs = "sample-interval", .help = "text to continue"),    \
+        OPT_ROW(.name = "sample-tokens", REPORT_ROW_AT(S, m, OPT_INT, sample_tokens), .def = "64", \
+                .min = 1, .max = 1e6, .meta = "N", .group = "log", .verbs = v, .idle = i,          \
+                .needs = "sample-interval", .help = "tokens of such a text"),                      \
         OPT_ROW(.name = "control-file", REPORT_ROW_AT(S, m, OPT_TEXT, control),                    \
                 .unset = "control in --save", .meta = "FILE", .group = "machine", .verbs = v,      \
                 .idle = i, .brief = "file whose words the run obeys: stop, save",                  \

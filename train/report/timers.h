@@ -32,7 +32,7 @@ enum timer_option { TIMER_MINMAX, TIMER_MAX, TIMER_ALL };
 struct timers {
     struct timer_names names;
     int level, rank;
-    double epoch; /* the time of day where the clock is 0 */
+    double epoch;                                /* the time of day where the clock is 0 */
     double begun[TIMERS_MOST], sum[TIMERS_MOST]; /* seconds; since the last line */
     int64_t steps;                               /* likewise */
     FILE *file;                                  /* of spans; NULL: none */
