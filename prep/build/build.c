@@ -85,7 +85,8 @@ static int make_plan(struct build *b, struct err *e)
                                    .bos = info ? (int32_t)info->bos : -1,
                                    .eod = -1,
                                    .filter = q->filter,
-                                   .on_bad = q->on_bad};
+                                   .on_bad = q->on_bad,
+                                   .under_way = &b->under_way};
     b->eod = info ? info->eod : -1;
     b->eod_piece = info ? info->eod_piece : NULL;
     int code = b->source.framed ? check_framed(b, e) : 0;
@@ -249,8 +250,7 @@ void build_close(struct build *b)
 static int tick(void *arg)
 {
     struct build *b = arg;
-    if (b->q->progress)
-        b->q->progress(b->q->arg, &b->counts);
+    build_tell(b);
     b->stopped = b->q->stop && *b->q->stop;
     return b->stopped ? err_set(&b->err, ERR_FAIL, "stopped by a signal") : 0;
 }
@@ -258,7 +258,11 @@ static int tick(void *arg)
 static bool build_fill(void *arg, void *item, uint64_t *ret_bytes)
 {
     struct build *b = arg;
-    return source_fill(&b->source, item, ret_bytes);
+    const struct item *it = item;
+    bool more = source_fill(&b->source, item, ret_bytes);
+    if (more)
+        atomic_store_explicit(&b->filled, it->consumed, memory_order_relaxed);
+    return more;
 }
 
 static void build_work(void *arg, int worker, void *item)

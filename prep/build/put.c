@@ -254,6 +254,18 @@ static void pass(struct build *b, struct item *it)
     b->counts.specials += it->specials;
     b->counts.eods += it->eods - it->added;
     b->counts.read = it->consumed;
+    atomic_fetch_sub_explicit(&b->under_way, it->under_way, memory_order_relaxed);
+}
+
+void build_tell(struct build *b)
+{
+    struct build_counts c = b->counts;
+    uint64_t most = atomic_load_explicit(&b->filled, memory_order_relaxed);
+    c.read += atomic_load_explicit(&b->under_way, memory_order_relaxed);
+    if (c.read > most) /* the inputs are compressed */
+        c.read = most > b->counts.read ? most : b->counts.read;
+    if (b->q->progress)
+        b->q->progress(b->q->arg, &c);
 }
 
 /* Reserves places for the tokens. */
@@ -313,8 +325,7 @@ int build_drain(void *arg, void *item)
     if (code)
         return code;
     pass(b, it);
-    if (b->q->progress)
-        b->q->progress(b->q->arg, &b->counts);
+    build_tell(b);
     b->stopped = b->q->stop && *b->q->stop;
     return b->stopped ? err_set(e, ERR_FAIL, "stopped by a signal") : build_mark_in_time(b, e);
 }

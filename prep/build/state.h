@@ -27,7 +27,9 @@ struct build {
     const struct build_request *q;
     struct source source;
     struct encode_plan plan;
-    int64_t eod; /* of the tokenizer or the framed stream; -1: none */
+    atomic_uint_least64_t under_way; /* of the plan */
+    atomic_uint_least64_t filled;    /* bytes of the inputs read by the last fill */
+    int64_t eod;                     /* of the tokenizer or the framed stream; -1: none */
     const char *eod_piece;
     char *prefix; /* of the request, with the number of the share */
     char *bad_path;
@@ -86,6 +88,9 @@ struct build {
 bool build_follow(void *arg, void *item);
 void build_store(void *arg, void *item);
 int build_drain(void *arg, void *item);
+
+/* Calls the request's progress. */
+void build_tell(struct build *b);
 
 /* ---- keep.c --------------------------------------------------------------------------- */
 

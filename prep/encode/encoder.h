@@ -10,6 +10,7 @@
  * The plan is shared and immutable; an encoder belongs to one thread.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +41,8 @@ struct encode_plan {
     int32_t known_eod; /* what ends a document, appended or not; -1: none */
     struct filter filter;
     enum on_bad on_bad; /* BAD_FAIL: what follows a bad record is skipped */
+    /* bytes of the long records under way that are encoded: item.under_way of all; or NULL */
+    atomic_uint_least64_t *under_way;
 };
 
 struct encoder;

@@ -7,6 +7,15 @@
 
 enum { PIECE = 64 << 10 }; /* bytes of a long text at a time */
 
+/* So many bytes of the record are encoded. */
+static void advance(const struct encoder *c, struct item *it, size_t n)
+{
+    n = c->plan->ids ? n / 4 : n; /* an id has eight bytes here, and at least two in its file */
+    it->under_way += n;
+    if (c->plan->under_way)
+        atomic_fetch_add_explicit(c->plan->under_way, n, memory_order_relaxed);
+}
+
 /* Moves the current ids to the column, and the end of document after the last of them. */
 static int put_long(struct encoder *c, struct long_column *col, bool last, struct err *e)
 {
@@ -55,8 +64,8 @@ static int put_long_sequence(struct encoder *c, struct long_column *col, bool la
     return !code && last ? spill_flush(&col->sentence, e) : code;
 }
 
-static int encode_long_sentences(struct encoder *c, const struct spill *in, struct long_column *col,
-                                 struct err *e)
+static int encode_long_sentences(struct encoder *c, struct item *it, const struct spill *in,
+                                 struct long_column *col, struct err *e)
 {
     enum { MOST = 4 * SENTENCES_PIECE };
     char *text = buf_reserve(&c->piece, MOST);
@@ -77,13 +86,14 @@ static int encode_long_sentences(struct encoder *c, const struct spill *in, stru
                 code = put_long_sequence(c, col, false, &run, e);
         }
         at += n;
+        advance(c, it, n);
     }
     return code ? code : put_long_sequence(c, col, true, &run, e);
 }
 
 /* The strings of an array, each with JSONL_STRING_END. */
-static int encode_long_strings(struct encoder *c, const struct spill *in, struct long_column *col,
-                               struct err *e)
+static int encode_long_strings(struct encoder *c, struct item *it, const struct spill *in,
+                               struct long_column *col, struct err *e)
 {
     char *piece = buf_reserve(&c->piece, PIECE);
     struct long_run run = {0};
@@ -102,17 +112,20 @@ static int encode_long_strings(struct encoder *c, const struct spill *in, struct
                 code = put_long(c, col, false, e);
             p += k + (stop != NULL);
         }
+        advance(c, it, n);
     }
     return code ? code : put_long_sequence(c, col, true, &run, e);
 }
 
-static int encode_long(struct encoder *c, enum jsonl_kind kind, const struct spill *in,
-                       struct long_column *col, struct err *e)
+static int encode_long(struct encoder *c, struct item *it, size_t k, struct err *e)
 {
-    if (kind != JSONL_STRING && !c->plan->ids)
-        return encode_long_strings(c, in, col, e);
+    const struct jscan_value *v = &it->large->scan.value[k];
+    const struct spill *in = &v->spill;
+    struct long_column *col = &it->large->column[k];
+    if (v->kind != JSONL_STRING && !c->plan->ids)
+        return encode_long_strings(c, it, in, col, e);
     if (c->plan->split)
-        return encode_long_sentences(c, in, col, e);
+        return encode_long_sentences(c, it, in, col, e);
 
     const struct encode_plan *p = c->plan;
     int code = 0;
@@ -130,6 +143,7 @@ static int encode_long(struct encoder *c, enum jsonl_kind kind, const struct spi
             code = tok_encode_part(c->plan->tok, c->work, piece, n, last, &c->ids, e);
         if (!code && (last || c->ids.n > PIECE))
             code = put_long(c, col, last, e);
+        advance(c, it, n);
     }
     return code;
 }
@@ -149,7 +163,7 @@ void encoder_run_long(struct encoder *c, struct item *it)
         code = filter_bytes(&p->filter, r->scan.value[k].spill.size) ? 0 : FILTERED;
     for (size_t k = 0; k < p->nkeys && !code; k++) {
         c->tokens = 0;
-        code = encode_long(c, r->scan.value[k].kind, &r->scan.value[k].spill, &r->column[k], e);
+        code = encode_long(c, it, k, e);
         if (!code && !filter_tokens(&p->filter, c->tokens))
             code = FILTERED;
     }

@@ -43,6 +43,7 @@ void item_reset(struct item *it)
     plain_file_drop(it->file);
     it->file = NULL;
     it->unread = 0;
+    it->under_way = 0;
     it->ids.n = 0;
     it->code = 0;
     it->last = false;

@@ -29,6 +29,11 @@ struct pipe_open {
     bool streaming, unfit;
     struct bpe_stream *stream;
     struct buf context;
+    /* of a text that is split into segments: */
+    size_t seen;        /* bytes of `text` that were searched for added tokens */
+    bool begun;         /* the text between added tokens is encoded in part, */
+    bool later;         /* or all of it, or a token */
+    size_t enough_word; /* bytes of a word that is unknown, whatever follows */
 };
 
 struct run {
@@ -40,19 +45,32 @@ struct run {
     struct err *e;
 };
 
-static bool plain_tokens(const struct pipe_spec *s)
+static bool plain_tokens(const struct pipe_spec *s, bool raw)
 {
     for (size_t i = 0; i < s->ntokens; i++)
-        if (s->token[i].single_word || s->token[i].lstrip || s->token[i].rstrip)
+        if (raw && s->token[i].normalized)
+            continue;
+        else if (s->token[i].single_word || s->token[i].lstrip || s->token[i].rstrip)
             return false;
     return true;
 }
 
+static bool strips(const struct pipe_spec *s)
+{
+    for (size_t i = 0; i < s->nnorm; i++)
+        if (s->norm[i].kind == NORM_STRIP)
+            return true;
+    return false;
+}
+
 bool pipe_can_open(const struct pipe *p)
 {
+    if (p->segments)
+        return !p->random && p->mode != TOK_SPECIALS_ERROR && plain_tokens(&p->spec, true) &&
+               !strips(&p->spec);
     return p->family != SCAN_NONE && p->all_bytes && !p->random && !p->segments && !p->spec.nnorm &&
            !p->spec.pre[0].prefix_space && !(p->raw && p->normal) &&
-           p->mode != TOK_SPECIALS_ERROR && plain_tokens(&p->spec);
+           p->mode != TOK_SPECIALS_ERROR && plain_tokens(&p->spec, false);
 }
 
 struct pipe_open *pipe_open_create(void)
@@ -269,13 +287,7 @@ static size_t open_border(const struct run *r, bool last)
 {
     const struct added *a = r->p->raw ? r->p->raw : r->p->normal;
     const struct buf *b = &r->o->text;
-    size_t n = b->len;
-    if (last || !a)
-        return n;
-    while (--n > r->o->head)
-        if (((unsigned char)b->data[n] & 0xc0) != 0x80 && added_parts(a, b->data, n, b->len))
-            return n;
-    return r->o->head;
+    return last || !a ? b->len : added_border(a, b->data, r->o->head, b->len, &r->tally->steps);
 }
 
 static int open_take(const struct run *r, bool last)
@@ -312,6 +324,140 @@ static int open_take(const struct run *r, bool last)
     return code;
 }
 
+/* ---- a text that is split into segments ------------------------------------------------------ */
+
+/* Whether each character is tested by itself where pre-tokens end, and words longer than those of
+ * the vocabulary are one unknown token. */
+static bool knows_words(const struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    for (size_t i = 0; i < s->npre; i++) {
+        enum pre_kind k = s->pre[i].kind;
+        if (k != PRE_BERT && k != PRE_WHITESPACE && k != PRE_WHITESPACE_SPLIT &&
+            k != PRE_PUNCTUATION && k != PRE_DIGITS && k != PRE_DELIMITER)
+            return false;
+    }
+    return (s->model == MODEL_WORDPIECE || s->model == MODEL_WORDLEVEL) && !p->normal;
+}
+
+static size_t word_enough(const struct pipe *p)
+{
+    size_t most = 4 * (size_t)p->spec.max_chars;
+    for (size_t i = 0; i < p->spec.vocab.npieces && p->spec.model == MODEL_WORDLEVEL; i++)
+        most = p->spec.vocab.piece[i].n > most ? p->spec.vocab.piece[i].n : most;
+    return most + 1;
+}
+
+enum word { WORD_OTHER, WORD_NONE, WORD_UNKNOWN };
+
+/* What text up to a position that segments_free allows is, with any text after it that continues
+ * the word: nothing, or one word that is unknown. */
+static enum word word_of(const struct run *r, const char *text, size_t n)
+{
+    struct pipe_work *w = r->w;
+    struct err ignored;
+    if (pipe_normalize_edge(&r->p->spec, w, text, n, r->o->begun ? EDGE_CUT : 0, &w->norm,
+                            &ignored) ||
+        pipe_pretokenize(r->p, w, w->norm.data, w->norm.len, EDGE_CUT, 0, &ignored))
+        return WORD_OTHER;
+    r->tally->steps += n;
+    if (!w->npretokens)
+        return WORD_NONE;
+    return w->npretokens == 1 && w->pretoken[0].n >= r->o->enough_word &&
+                   w->pretoken[0].at + w->pretoken[0].n == w->text.len
+               ? WORD_UNKNOWN
+               : WORD_OTHER;
+}
+
+/* The first position from `from` on, below `end`, with the character before it that precedes
+ * `end`. */
+static size_t same_before(const struct run *r, size_t from, size_t end)
+{
+    const char *text = r->o->text.data;
+    size_t before = utf8_before(text, end), k = end - before;
+    for (size_t at = from; at + k < end; at++)
+        if (!memcmp(text + at, text + before, k) && ((unsigned char)text[at + k] & 0xc0) != 0x80 &&
+            segments_free(r->p, r->w, text, at + k, r->o->text.len))
+            return at + k;
+    return end;
+}
+
+/* Removes the middle of a word that is unknown, or text that normalizes to nothing: what remains,
+ * with any text after it, gives the same ids. */
+static void words_shorten(const struct run *r)
+{
+    struct pipe_open *o = r->o;
+    char *text = o->text.data;
+    size_t end = o->seen < TEXT_SLACK ? 0 : o->seen - TEXT_SLACK, tries = TEXT_SLACK;
+    if (end < ENOUGH / 2 || !knows_words(r->p))
+        return;
+    o->enough_word = o->enough_word ? o->enough_word : word_enough(r->p);
+    while (--tries && (((unsigned char)text[end] & 0xc0) == 0x80 ||
+                       !segments_free(r->p, r->w, text, end, o->text.len)))
+        end--;
+    enum word word = tries ? word_of(r, text, end) : WORD_OTHER;
+    if (word == WORD_OTHER)
+        return;
+    size_t from = word == WORD_NONE ? 0 : same_before(r, 2 * o->enough_word + TEXT_SLACK, end);
+    if (from >= end || (from && word_of(r, text, from) != WORD_UNKNOWN))
+        return;
+    memmove(text + from, text + end, o->text.len - end);
+    o->text.len -= end - from;
+    o->seen -= end - from;
+}
+
+/* Text between added tokens; with `end` all of it. */
+static int words_gap(const struct run *r, const char *text, size_t n, bool end, size_t *ret_used)
+{
+    struct pipe_open *o = r->o;
+    size_t k = end ? n : segments_last(r->p, r->w, text, n);
+    int code = 0;
+    if (k && o->begun)
+        code = segments_rest(r->p, r->w, text, k, r->ids, r->tally, r->e);
+    else if (k)
+        code =
+            segments_encode(r->p, r->w, text, k, o->later ? 0 : EDGE_ZERO, r->ids, r->tally, r->e);
+    r->tally->steps += end ? 0 : n - k;
+    o->begun = !end && (o->begun || k);
+    o->later |= end;
+    *ret_used = k;
+    return code;
+}
+
+static int words_take(const struct run *r, bool last)
+{
+    const struct added *a = r->p->raw;
+    struct pipe_open *o = r->o;
+    struct added_at at = {.from = o->seen};
+    size_t used = 0, done = 0, n = o->text.len;
+    uint64_t skipped = 0;
+    int code = 0;
+    if (a && !last)
+        n = added_border(a, o->text.data, 0, n, &r->tally->steps);
+    memset(buf_reserve(&o->text, TEXT_SLACK), 0, TEXT_SLACK);
+    while (!code && a &&
+           added_next(a, o->text.data, n, r->p->mode == TOK_SPECIALS_TEXT, &at, &skipped)) {
+        code = words_gap(r, o->text.data + done, at.start - done, true, &used);
+        *tok_ids_reserve(r->ids, 1) = at.token->id;
+        r->ids->n += !code;
+        done = at.done = at.end;
+    }
+    added_end(&at);
+    r->tally->specials += skipped;
+    if (!code)
+        code = words_gap(r, o->text.data + done, n - done, last, &used);
+    used += done;
+    r->tally->steps += o->text.len - used;
+    drop_front(&o->text, used);
+    o->seen = n - used;
+    if (!code && !last)
+        words_shorten(r);
+    o->enough = o->text.len < ENOUGH / 2 ? ENOUGH : 2 * o->text.len;
+    return code;
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
 /* Bytes of a character at the end whose rest may follow. */
 static size_t open_unsure(const char *text, size_t n)
 {
@@ -327,7 +473,8 @@ static size_t open_unsure(const char *text, size_t n)
 static void open_reset(struct pipe_open *o)
 {
     o->raw.len = o->text.len = o->segment.len = 0;
-    o->head = o->enough = o->done = o->least = 0;
+    o->head = o->enough = o->done = o->least = o->seen = 0;
+    o->begun = o->later = false;
     if (o->streaming)
         bpe_stream_put(o->stream, NULL, 0, true, open_put_ids, &(struct tok_ids){0});
     o->streaming = false;
@@ -352,7 +499,7 @@ int pipe_encode_open(const void *state, void *scratch, const char *text, size_t 
     if (o->text.len > TEXT_MAX)
         code = err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", o->text.len);
     else if (last || o->text.len >= o->head + o->enough)
-        code = open_take(&r, last);
+        code = (r.p->segments ? words_take : open_take)(&r, last);
     if (o->stream)
         tally->steps += bpe_stream_take_work(o->stream);
     if (code || last)

@@ -165,6 +165,18 @@ void segments_work_destroy(struct pipe_segments_work *w);
 int segments_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                     unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
 
+/* The rest of such a text, from a split point on, after segments_last. */
+int segments_rest(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                  struct tok_ids *ids, struct tok_tally *tally, struct err *e);
+
+/* The last split point of raw text that begins at one and goes on after n bytes; 0: none. Of any
+ * characters, which segments_cut does not look at. */
+size_t segments_last(const struct pipe *p, struct pipe_work *w, const char *text, size_t n);
+
+/* Whether neither side of a position changes what the other normalizes to; after segments_last. */
+bool segments_free(const struct pipe *p, struct pipe_work *w, const char *text, size_t at,
+                   size_t n);
+
 /* The last split point before n; 0: none is known. */
 size_t segments_cut(const struct pipe *p, const char *text, size_t n);
 

@@ -488,6 +488,37 @@ size_t segments_cut(const struct pipe *p, const char *text, size_t n)
     return 0;
 }
 
+bool segments_free(const struct pipe *p, struct pipe_work *w, const char *text, size_t at, size_t n)
+{
+    size_t k, before = utf8_before(text, at);
+    uint32_t a = utf8_at(text + before, &k), b = utf8_at(text + at, &k);
+    bool held =
+        before &&
+        place_between(p, w, utf8_at(text + utf8_before(text, before), &(size_t){0}), a) & GRASPS;
+    return segments_sides_of(p, w, a).last & segments_sides_of(p, w, b).first & SIDE_FREE &&
+           !held && !is_unsettled(p, w, text, at + k, n, true);
+}
+
+size_t segments_last(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
+{
+    enum place least = p->segments->sums ? BOUNDARY : BETWEEN;
+    if (!w->segments)
+        w->segments = segments_work_create(p);
+    for (size_t at = n, k; at && (at = utf8_before(text, at)) > 0;) {
+        uint32_t a = utf8_at(text + utf8_before(text, at), &k), b = utf8_at(text + at, &k);
+        if ((place_between(p, w, a, b) & PLACE) >= least && segments_free(p, w, text, at, n))
+            return at;
+    }
+    return 0;
+}
+
+int segments_rest(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                  struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    struct job j = {p, w, ids, tally, e};
+    return put_rest(&j, text, n);
+}
+
 int segments_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                     unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {

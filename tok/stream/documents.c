@@ -64,7 +64,11 @@ const char *docs_unit(const struct docs *d)
 
 uint64_t docs_consumed(const struct docs *d)
 {
-    return d->before + (d->in ? docs_file_consumed(d) : 0);
+    uint64_t n = d->before + (d->in ? docs_file_consumed(d) : 0);
+    bool plain = d->in && !zin_compressed(d->in), waits = plain && d->scanned && d->next_value;
+    uint64_t rest = waits ? d->scan.value[d->next_value - 1].spill.size : 0;
+    rest -= rest ? d->at : 0; /* of a long record that was read, but not handed out yet */
+    return n > rest ? n - rest : 0;
 }
 
 uint64_t docs_total(const struct docs *d)

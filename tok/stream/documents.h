@@ -81,7 +81,8 @@ int docs_part(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_la
 int docs_block(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_lines,
                bool *ret_more, struct err *e);
 
-uint64_t docs_consumed(const struct docs *d); /* compressed bytes of all files so far */
+/* Compressed bytes of all files so far, without those of a long text that are to be handed out. */
+uint64_t docs_consumed(const struct docs *d);
 uint64_t docs_total(const struct docs *d);    /* of all files, 0 if not known */
 
 bool docs_had_keys(const struct docs *d); /* some file so far is JSONL or Parquet */

@@ -348,3 +348,36 @@ bool added_parts(const struct added *a, const char *text, size_t at, size_t n)
     return !a->looks_round ||
            !(uni_space(utf8_at(text + utf8_before(text, at), &k)) || may_begin(a, text, at, n));
 }
+
+/* The same from text[begin .. n); 0: none. */
+static size_t border_after(const struct added *a, const char *text, size_t begin, size_t from,
+                           size_t n)
+{
+    uint32_t state = TRIE_ROOT;
+    size_t sure = begin ? begin + a->longest : 1, reach = 0, found = 0;
+    for (size_t i = begin; i < n; i++) {
+        bool under = a->front.fail ? state != TRIE_ROOT : reach >= i;
+        if (!under && i > from && i >= sure && ((unsigned char)text[i] & 0xc0) != 0x80)
+            found = i;
+        if (a->front.fail) {
+            state = automaton_step(&a->front, state, text[i]);
+            continue;
+        }
+        uint32_t node = TRIE_ROOT;
+        size_t k = i;
+        while (k < n && trie_step(&a->trie, &node, text[k]))
+            k++;
+        reach = k > i && k > reach ? k : reach;
+    }
+    return found;
+}
+
+size_t added_border(const struct added *a, const char *text, size_t from, size_t n, uint64_t *steps)
+{
+    for (size_t span = 2 * a->longest;; span *= 2) {
+        size_t begin = n > span ? n - span : 0, found = border_after(a, text, begin, from, n);
+        *steps += n - begin;
+        if (found || begin <= from)
+            return found ? found : from;
+    }
+}

@@ -63,4 +63,10 @@ bool added_spans(const struct added *a, const char *text, size_t at);
  * are those of the whole. */
 bool added_parts(const struct added *a, const char *text, size_t at, size_t n);
 
+/* The last position in text[from + 1 .. n) that begins a character and before which no token is
+ * under way; `from` if there is none. Adds the bytes it looked at to *steps. Not for tokens with
+ * conditions of their own. */
+size_t added_border(const struct added *a, const char *text, size_t from, size_t n,
+                    uint64_t *steps);
+
 #endif

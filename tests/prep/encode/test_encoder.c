@@ -4,6 +4,7 @@
 #include "base/format/jsonl.h"
 #include "dataset/shard/write.h"
 #include "prep/encode/encoder.h"
+#include "prep/input/long_record.h"
 #include "tests/t.h"
 
 static const char *const keys[] = {"a", "b"};
@@ -62,6 +63,38 @@ static void records_become_columns(void)
     T_EQ(item_bads(&it), 0);
     column_is(&it, 0, (int32_t[]){1, 2, 100, 4, 5, 6, 100}, 7, (uint32_t[]){3, 4}, 2);
     column_is(&it, 1, (int32_t[]){3, 100}, 2, (uint32_t[]){0, 2}, 2);
+    item_finish(&it);
+    tok_close(t);
+}
+
+/* What of a long record is encoded is counted while its worker has it. */
+static void long_records_are_counted(void)
+{
+    enum { N = 500000 };
+    struct tokenizer *t = open_null(100);
+    struct encode_plan p = plan_of(t, 1);
+    const struct long_plan form = {.key = keys, .nkeys = 1, .output = t_path("x")};
+    atomic_uint_least64_t under_way = 0;
+    struct item it;
+    struct err e;
+    p.under_way = &under_way;
+    item_init(&it, 1);
+    T_OK(longrec_create(&form, &it.large, &e), &e);
+    T_OK(jscan_feed(&it.large->scan, "{\"a\":\"1", 7, &e), &e);
+    for (int i = 0; i < N; i++)
+        T_OK(jscan_feed(&it.large->scan, " 2", 2, &e), &e);
+    T_OK(jscan_feed(&it.large->scan, "\"}", 2, &e), &e);
+    T_OK(jscan_end(&it.large->scan, &e), &e);
+    it.kind = ITEM_LONG;
+    struct encoder *c = encoder_create(&p);
+    encoder_run(c, &it);
+    T_OK(it.code, &it.err);
+    T_EQ(it.docs, 1);
+    T_EQ(it.under_way, 2 * N + 1);
+    T_EQ(atomic_load(&under_way), 2 * N + 1);
+    item_reset(&it);
+    T_EQ(it.under_way, 0);
+    encoder_destroy(c);
     item_finish(&it);
     tok_close(t);
 }
@@ -236,7 +269,8 @@ static void what_failed_at_the_reader_is_left_alone(void)
     encoder_destroy(c);
 }
 
-T_MAIN(T_CASE(records_become_columns), T_CASE(strings_of_an_array_are_sequences),
-       T_CASE(a_bad_record_enters_no_column), T_CASE(records_are_left_out_for_their_length),
-       T_CASE(white_space_ends_only_the_last_block), T_CASE(ids_are_checked),
-       T_CASE(runs_of_ids_become_documents), T_CASE(what_failed_at_the_reader_is_left_alone))
+T_MAIN(T_CASE(records_become_columns), T_CASE(long_records_are_counted),
+       T_CASE(strings_of_an_array_are_sequences), T_CASE(a_bad_record_enters_no_column),
+       T_CASE(records_are_left_out_for_their_length), T_CASE(white_space_ends_only_the_last_block),
+       T_CASE(ids_are_checked), T_CASE(runs_of_ids_become_documents),
+       T_CASE(what_failed_at_the_reader_is_left_alone))

@@ -24,9 +24,10 @@
     "{\"type\":\"BPE\"," options "\"vocab\":{" WORDS "},\"merges\":[\"a b\",\"\\u2581 a\","        \
     "\"\\u2581 ab\",\"b b\",\"\\u2581 \\u2581\",\"b \\u00e9\",\"a !\",\"a \\u0308\","              \
     "\"a \\u226e\"]}"
-#define PIECE                                                                                      \
+#define PIECES(most)                                                                               \
     "{\"type\":\"WordPiece\",\"unk_token\":\"<unk>\",\"continuing_subword_prefix\":\"##\","        \
-    "\"max_input_chars_per_word\":9,\"vocab\":{" WORDS "}}"
+    "\"max_input_chars_per_word\":" most ",\"vocab\":{" WORDS "}}"
+#define PIECE PIECES("9")
 #define WORD "{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":{" WORDS "}}"
 #define UNIGRAM                                                                                    \
     "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"\\u2581\",-2],[\"a\",-3],"     \
@@ -49,6 +50,8 @@
     "{\"content\":\"" text "\",\"special\":false,\"normalized\":true" flags "}"
 
 static const struct hf_make made[] = {
+    {.norm = BERT, .pre = "{\"type\":\"BertPreTokenizer\"}", .model = PIECES("300")},
+    {.norm = "{\"type\":\"NFC\"}", .pre = "{\"type\":\"WhitespaceSplit\"}", .model = PIECES("900")},
     {.norm = BERT, .pre = "{\"type\":\"BertPreTokenizer\"}", .model = PIECE},
     {.norm = BERT,
      .pre = "{\"type\":\"BertPreTokenizer\"}",
@@ -265,6 +268,83 @@ static void parts_give_what_the_whole_gives(void)
         compare(&made[i], i);
 }
 
+/* Runs of a few characters, some of them very long; no split point in the first. */
+static void long_text(struct buf *b, uint64_t seed)
+{
+    static const char *const run[] = {"a",      "ab",       "x",       "9",
+                                      "\u304b", "\u00e9",   "e\u0301", "\u0301",
+                                      "\u6f22", "ba\u00e9", " ",       "\u304bx"};
+    buf_reset(b);
+    for (uint64_t i = 0; b->len < 600000; i++) {
+        struct rng4 r = rng_block(seed, RNG_TEST, 1, i);
+        size_t n = !i           ? 300000
+                   : r.v[0] % 8 ? r.v[1] % 40
+                   : r.v[1] % 3 ? r.v[1] % 4000
+                                : r.v[1] % 150000;
+        const char *what = run[(r.v[2] >> 8) % (i && seed % 3 ? 12 : 7)];
+        for (size_t k = 0; k < n; k++)
+            buf_adds(b, (r.v[2] & 1) && k % 7 == r.v[3] % 7 ? "ab" : what);
+        if (r.v[3] % 60 == 0)
+            buf_adds(b, "[S]");
+    }
+}
+
+/* A text that goes to encode_open by parts of any size. */
+static void long_texts_by_parts(void)
+{
+    enum { ALL = sizeof(made) / sizeof(*made) };
+    struct tok_ids ids = {0}, want = {0};
+    struct buf b = {0};
+    struct err e;
+    for (size_t i = 0; i < ALL; i++) {
+        struct hf_make m = made[i];
+        m.added = m.added ? m.added : HF_TOKEN("[S]", "");
+        struct tokenizer *t = open_made(&m, false);
+        struct tok_work *w = tok_work_create(t), *v = tok_work_create(t);
+        long_text(&b, i);
+        ids.n = want.n = 0;
+        T_OK(tok_encode(t, v, b.data, b.len, &want, &e), &e);
+        for (size_t at = 0, k; at < b.len; at += k) {
+            k = 1 + t_rand(i, at) % 60000;
+            k = k < b.len - at ? k : b.len - at;
+            T_OK(tok_encode_part(t, w, b.data + at, k, at + k == b.len, &ids, &e), &e);
+        }
+        T_EQ(ids.n, want.n);
+        T_MEM(ids.id, want.id, ids.n * sizeof(*ids.id));
+        T_EQ(tok_work_specials(w), tok_work_specials(v));
+        tok_work_destroy(w);
+        tok_work_destroy(v);
+        tok_close(t);
+    }
+    buf_finish(&b);
+    tok_ids_finish(&ids);
+    tok_ids_finish(&want);
+}
+
+/* A word that is unknown for its length stays so where only its end is kept. */
+static void a_long_word_stays_unknown(void)
+{
+    enum { LONG = 270000 };
+    struct tok_ids ids = {0};
+    struct buf b = {0};
+    struct err e;
+    struct tokenizer *t = open_made(&made[0], false);
+    struct tok_work *w = tok_work_create(t);
+    for (size_t i = 0; i < LONG + 10; i++)
+        buf_addc(&b, 'a');
+    buf_adds(&b, " ab");
+    T_OK(tok_encode_part(t, w, b.data, LONG, false, &ids, &e), &e);
+    T_OK(tok_encode_part(t, w, b.data + LONG, b.len - LONG, true, &ids, &e), &e);
+    T_EQ(ids.n, 2);
+    T_EQ(ids.id[0], 5);
+    T_EQ(ids.id[1], 2);
+    T_CHECK(tok_work_steps(w) < 8 * LONG);
+    tok_ids_finish(&ids);
+    buf_finish(&b);
+    tok_work_destroy(w);
+    tok_close(t);
+}
+
 /* Rules that look at clusters, and characters that combine with their neighbours. */
 static void clusters_are_kept_together(void)
 {
@@ -329,5 +409,6 @@ static void specials_are_counted_each_time(void)
     tok_close(t);
 }
 
-T_MAIN(T_CASE(parts_give_what_the_whole_gives), T_CASE(runs_of_unknown_text_are_one),
+T_MAIN(T_CASE(parts_give_what_the_whole_gives), T_CASE(long_texts_by_parts),
+       T_CASE(a_long_word_stays_unknown), T_CASE(runs_of_unknown_text_are_one),
        T_CASE(clusters_are_kept_together), T_CASE(specials_are_counted_each_time))

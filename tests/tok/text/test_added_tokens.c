@@ -164,5 +164,31 @@ static void too_many_bytes(void)
     free(text);
 }
 
+/* The border is where added_parts allows a split, and finding it takes a few steps for each byte.
+ */
+static void borders_are_found_at_once(void)
+{
+    static char text[12][ADDED_MAX];
+    struct added_token token[12];
+    enum { N = 20000 };
+    char *s = calloc(N + 64, 1);
+    struct err e;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct added *a = NULL;
+        uint64_t steps = 0;
+        T_OK(added_create("x.json", token, make_tokens(token, text, seed), &a, &e), &e);
+        for (size_t i = 0; i < N; i++)
+            s[i] = t_rand(seed, i) % (seed % 2 ? 3 : 300) ? 'a' : "bc\xc3\xa9"[i % 4];
+        size_t n = N - 500 * (seed % 20), from = seed % 3 ? 0 : n / 2, want = n - 1;
+        while (want > from &&
+               (((unsigned char)s[want] & 0xc0) == 0x80 || !added_parts(a, s, want, n)))
+            want--;
+        T_EQ(added_border(a, s, from, n, &steps), want);
+        T_CHECK(steps <= 4 * n + 4 * ADDED_MAX);
+        added_destroy(a);
+    }
+    free(s);
+}
+
 T_MAIN(T_CASE(white_space_belongs_to_the_first_that_takes_it), T_CASE(long_tokens_like_their_texts),
-       T_CASE(time_is_that_of_the_text), T_CASE(too_many_bytes))
+       T_CASE(time_is_that_of_the_text), T_CASE(too_many_bytes), T_CASE(borders_are_found_at_once))
