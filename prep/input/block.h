@@ -65,7 +65,7 @@ struct item {
 
     uint64_t lines; /* in the block */
     uint64_t docs;
-    uint64_t under_way; /* bytes of a long record that were encoded, for progress */
+    uint64_t under_way;             /* bytes of a long record that were encoded, for progress */
     uint64_t specials, eods, added; /* prep/encode/encoder.h */
     struct column *column;          /* one per key */
     size_t ncolumns;

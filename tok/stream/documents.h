@@ -83,7 +83,7 @@ int docs_block(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_l
 
 /* Compressed bytes of all files so far, without those of a long text that are to be handed out. */
 uint64_t docs_consumed(const struct docs *d);
-uint64_t docs_total(const struct docs *d);    /* of all files, 0 if not known */
+uint64_t docs_total(const struct docs *d); /* of all files, 0 if not known */
 
 bool docs_had_keys(const struct docs *d); /* some file so far is JSONL or Parquet */
 bool docs_had_any(const struct docs *d);  /* there was a document */
