@@ -224,12 +224,16 @@ static int jscan_push(struct jscan *j, bool array, struct err *e)
     return 0;
 }
 
-static void jscan_pop(struct jscan *j)
+static int jscan_pop(struct jscan *j, struct err *e)
 {
+    static const int64_t end = JSONL_LIST_END;
+    bool list = j->want < j->nkeys && j->value[j->want].kind == JSONL_ID_LISTS &&
+                j->depth == j->want_depth + 2;
     if (j->on == j->depth)
         j->on--;
     j->depth--;
     j->state = j->depth ? NEXT : DONE;
+    return list ? spill_add(&j->value[j->want].spill, &end, sizeof(end), e) : 0;
 }
 
 static void begin_string(struct jscan *j, bool key)
@@ -282,8 +286,14 @@ static int note_value(struct jscan *j, char c, struct err *e)
     if (j->want < j->nkeys) {
         enum jsonl_kind *kind = &j->value[j->want].kind;
         bool number = c == '-' || (c >= '0' && c <= '9');
-        if (c == '"' && *kind == JSONL_IDS && j->state == FIRST_VALUE)
+        bool first = *kind == JSONL_IDS && j->state == FIRST_VALUE;
+        size_t depth = j->depth - j->want_depth;
+        if (c == '"' && first)
             *kind = JSONL_STRINGS;
+        else if (c == '[' && first && depth == 1)
+            *kind = JSONL_ID_LISTS;
+        else if (*kind == JSONL_ID_LISTS && (depth == 1 ? c == '[' : depth == 2 && number))
+            return 0;
         else if (*kind != (number ? JSONL_IDS : c == '"' ? JSONL_STRINGS : JSONL_OTHER))
             *kind = JSONL_OTHER;
     }
@@ -334,7 +344,8 @@ static int step_word(struct jscan *j, char c, struct err *e)
 static int end_number(struct jscan *j, bool whole, struct err *e)
 {
     j->state = NEXT;
-    if (j->want == j->nkeys || j->value[j->want].kind != JSONL_IDS)
+    if (j->want == j->nkeys ||
+        (j->value[j->want].kind != JSONL_IDS && j->value[j->want].kind != JSONL_ID_LISTS))
         return 0;
     struct jscan_value *v = &j->value[j->want];
     int64_t id = 0;
@@ -344,7 +355,7 @@ static int end_number(struct jscan *j, bool whole, struct err *e)
         fits = !__builtin_mul_overflow(id, 10, &id) &&
                !__builtin_add_overflow(id, minus ? -digit : digit, &id);
     }
-    if (fits)
+    if (fits && !(v->kind == JSONL_ID_LISTS && id == JSONL_LIST_END))
         return spill_add(&v->spill, &id, sizeof(id), e);
     v->kind = JSONL_OTHER;
     return 0;
@@ -397,10 +408,8 @@ static int step_structure(struct jscan *j, char c, struct err *e)
         return jscan_push(j, false, e);
     case FIRST_KEY:
     case KEY:
-        if (c == '}' && j->state == FIRST_KEY) {
-            jscan_pop(j);
-            return 0;
-        }
+        if (c == '}' && j->state == FIRST_KEY)
+            return jscan_pop(j, e);
         if (c != '"')
             return jscan_bad(j, "expected a key", e);
         begin_string(j, true);
@@ -409,10 +418,8 @@ static int step_structure(struct jscan *j, char c, struct err *e)
         j->state = VALUE;
         return c == ':' ? 0 : jscan_bad(j, "expected ':'", e);
     case FIRST_VALUE:
-        if (c == ']') {
-            jscan_pop(j);
-            return 0;
-        }
+        if (c == ']')
+            return jscan_pop(j, e);
         return begin_value(j, c, e);
     case VALUE:
         return begin_value(j, c, e);
@@ -423,8 +430,7 @@ static int step_structure(struct jscan *j, char c, struct err *e)
         }
         if (c != (in_array(j) ? ']' : '}'))
             return jscan_bad(j, in_array(j) ? "expected ',' or ']'" : "expected ',' or '}'", e);
-        jscan_pop(j);
-        return 0;
+        return jscan_pop(j, e);
     default:
         return jscan_bad(j, "more data after the object", e);
     }

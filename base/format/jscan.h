@@ -24,7 +24,7 @@ enum { JSCAN_DEPTH = 1024 };
 struct jscan_value {
     enum jsonl_kind kind;
     struct spill spill; /* JSONL_STRING: UTF-8; JSONL_STRINGS: each with JSONL_STRING_END;
-                           JSONL_IDS: int64_t each */
+                           JSONL_IDS, JSONL_ID_LISTS: int64_t each */
 };
 
 struct jscan {

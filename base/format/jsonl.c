@@ -119,15 +119,9 @@ static bool array_ends(struct json_walk *w, bool good, size_t start, struct err 
     return good;
 }
 
-/*
- * The integers of an array; false at the first element that is not one, with the position
- * unchanged, so that json_skip checks the array like any other value.
- */
-static bool jsonl_take_ids(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+/* The integers of an array, up to its closing bracket. */
+static bool take_integers(struct jsonl *j, struct json_walk *w)
 {
-    size_t start = w->i, first = j->ids_n;
-    struct err *e = w->e;
-    w->e = NULL; /* json_skip reports errors */
     w->i++;
     bool more = json_peek(w) != ']', good = true;
     while (more && good) {
@@ -136,12 +130,45 @@ static bool jsonl_take_ids(struct jsonl *j, struct json_walk *w, struct jsonl_va
         more = good && json_peek(w) == ',';
         w->i += more;
     }
+    return good;
+}
+
+/* The arrays of integers in an array, each with its end, up to its closing bracket. */
+static bool take_lists(struct jsonl *j, struct json_walk *w)
+{
+    bool more = true, good = true;
+    for (w->i++; more && good; w->i += more) {
+        size_t first = j->ids_n;
+        good = json_peek(w) == '[' && take_integers(j, w) && json_peek(w) == ']';
+        for (size_t i = first; i < j->ids_n; i++)
+            good &= j->ids[i] != JSONL_LIST_END;
+        if (!good)
+            break;
+        w->i++;
+        j->ids[j->ids_n++] = JSONL_LIST_END;
+        more = json_peek(w) == ',';
+    }
+    return good;
+}
+
+/*
+ * The integers of an array, or of the arrays in it; false at the first element that is not one,
+ * with the position unchanged, so that json_skip checks the array like any other value.
+ */
+static bool jsonl_take_ids(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+{
+    size_t start = w->i, first = j->ids_n;
+    struct err *e = w->e;
+    bool lists = w->i + 1 < w->n && w->p[w->at[w->i + 1]] == '[';
+    w->e = NULL; /* json_skip reports errors */
+    bool good = lists ? take_lists(j, w) : take_integers(j, w);
     if (!array_ends(w, good, start, e)) {
         j->ids_n = first;
         return false;
     }
-    *ret =
-        (struct jsonl_value){.kind = JSONL_IDS, .length = j->ids_n - first, .ids = j->ids + first};
+    *ret = (struct jsonl_value){.kind = lists ? JSONL_ID_LISTS : JSONL_IDS,
+                                .length = j->ids_n - first,
+                                .ids = j->ids + first};
     return true;
 }
 

@@ -21,17 +21,28 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 
-enum jsonl_kind { JSONL_MISSING, JSONL_STRING, JSONL_STRINGS, JSONL_IDS, JSONL_OTHER };
+enum jsonl_kind {
+    JSONL_MISSING,
+    JSONL_STRING,
+    JSONL_STRINGS,
+    JSONL_IDS,
+    JSONL_ID_LISTS,
+    JSONL_OTHER
+};
 
 /* After each string of JSONL_STRINGS: a byte that UTF-8 never has. */
 enum { JSONL_STRING_END = 0xff };
+
+/* After each array of JSONL_ID_LISTS, in which the number itself does not occur. */
+#define JSONL_LIST_END INT64_MAX
 
 struct jsonl_value {
     enum jsonl_kind kind;
     const char *text;   /* JSONL_STRING: unescaped UTF-8, not NUL-terminated; JSONL_STRINGS: a
                            non-empty array of strings only, each with its end */
     size_t length;      /* bytes of text, or number of ids */
-    const int64_t *ids; /* JSONL_IDS: an array of integers (may be empty) */
+    const int64_t *ids; /* JSONL_IDS: an array of integers (may be empty); JSONL_ID_LISTS: a
+                           non-empty array of these, each with its end */
 };
 
 struct jsonl;

@@ -52,6 +52,9 @@ void encoder_put_eod(struct encoder *c, struct tok_ids *ids);
 int encoder_take_ids(const struct encode_plan *p, const int64_t *from, size_t n, uint64_t place,
                      struct tok_ids *ret, struct err *e);
 
+/* Ids up to the end of a list, or n. */
+size_t encoder_list_length(const int64_t *id, size_t n);
+
 /* ---- record_long.c -------------------------------------------------------------------------- */
 
 /* An ITEM_LONG. */

@@ -80,12 +80,15 @@ int encoder_check(const struct encode_plan *p, size_t k, enum jsonl_kind kind, u
 {
     if (kind == (p->ids ? JSONL_IDS : JSONL_STRING))
         return 0;
+    if (p->ids && kind == JSONL_ID_LISTS)
+        return 0;
     if (!p->ids && (kind == JSONL_STRINGS || (kind == JSONL_IDS && !n)))
         return 0;
     if (kind == JSONL_MISSING)
         return err_set(e, ERR_DATA, "has no key \"%s\"", p->key[k]);
     return err_set(e, ERR_DATA, "the value of \"%s\" is not %s", p->key[k],
-                   p->ids ? "an array of ids" : "a string or an array of strings");
+                   p->ids ? "an array of ids or of arrays of ids"
+                          : "a string or an array of strings");
 }
 
 /* Makes the column's ids after `before`, if any, one of its document's sequences. */
@@ -131,6 +134,28 @@ static int encode_strings(struct encoder *c, const char *text, size_t n, struct 
     return code;
 }
 
+size_t encoder_list_length(const int64_t *id, size_t n)
+{
+    size_t k = 0;
+    while (k < n && id[k] != JSONL_LIST_END)
+        k++;
+    return k;
+}
+
+/* Takes each list of an array (JSONL_ID_LISTS). */
+static int encode_lists(struct encoder *c, const int64_t *id, size_t n, struct column *col,
+                        struct err *e)
+{
+    int code = 0;
+    for (size_t at = 0, k; at < n && !code; at += k + 1) {
+        size_t before = col->ids.n;
+        k = encoder_list_length(id + at, n - at);
+        code = encoder_take_ids(c->plan, id + at, k, at, &col->ids, e);
+        encoder_put_sequence(col, before);
+    }
+    return code;
+}
+
 /* Lists the sequences of the documents so far, one each, as the next document may have several. */
 static void list_sequences(struct column *col)
 {
@@ -146,11 +171,13 @@ static int encode_value(struct encoder *c, struct item *it, size_t k, struct err
 {
     const struct jsonl_value *v = &c->value[k];
     struct column *col = &it->column[k];
-    if (v->kind == JSONL_STRINGS)
+    if (v->kind == JSONL_STRINGS || v->kind == JSONL_ID_LISTS)
         list_sequences(col);
     struct encoder_place from = {col->ids.n, col->sentence.len};
     int code;
-    if (c->plan->ids)
+    if (v->kind == JSONL_ID_LISTS)
+        code = encode_lists(c, v->ids, v->length, col, e);
+    else if (c->plan->ids)
         code = encoder_take_ids(c->plan, v->ids, v->length, 0, &col->ids, e);
     else if (v->kind != JSONL_STRING)
         code = encode_strings(c, v->text, v->length, col, e);

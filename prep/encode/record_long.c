@@ -117,11 +117,38 @@ static int encode_long_strings(struct encoder *c, struct item *it, const struct 
     return code ? code : put_long_sequence(c, col, true, &run, e);
 }
 
+/* The lists of an array of ids, each with JSONL_LIST_END. */
+static int encode_long_lists(struct encoder *c, struct item *it, const struct spill *in,
+                             struct long_column *col, struct err *e)
+{
+    char *piece = buf_reserve(&c->piece, PIECE);
+    const int64_t *id = (const int64_t *)(const void *)piece;
+    struct long_run run = {0};
+    int code = 0;
+    c->ids.n = 0;
+    for (uint64_t at = 0; at < in->size && !code; at += PIECE) {
+        size_t n = in->size - at < PIECE ? (size_t)(in->size - at) : PIECE, m = n / sizeof(*id);
+        code = spill_read(in, at, piece, n, e);
+        for (size_t i = 0, k; i < m && !code; i += k + 1) {
+            k = encoder_list_length(id + i, m - i);
+            code = encoder_take_ids(c->plan, id + i, k, at / sizeof(*id) + i, &c->ids, e);
+            if (!code && i + k < m)
+                code = put_long_sequence(c, col, false, &run, e);
+            else if (!code && c->ids.n > PIECE)
+                code = put_long(c, col, false, e);
+        }
+        advance(c, it, n);
+    }
+    return code ? code : put_long_sequence(c, col, true, &run, e);
+}
+
 static int encode_long(struct encoder *c, struct item *it, size_t k, struct err *e)
 {
     const struct jscan_value *v = &it->large->scan.value[k];
     const struct spill *in = &v->spill;
     struct long_column *col = &it->large->column[k];
+    if (v->kind == JSONL_ID_LISTS)
+        return encode_long_lists(c, it, in, col, e);
     if (v->kind != JSONL_STRING && !c->plan->ids)
         return encode_long_strings(c, it, in, col, e);
     if (c->plan->split)

@@ -19,7 +19,7 @@ int longrec_create(const struct long_plan *p, struct long_record **ret, struct e
         r->column[k].packed.fd = r->column[k].sentence.fd = -1;
         if (!code)
             code = spill_open(&r->column[k].packed, p->output, e);
-        if (!code && !p->ids)
+        if (!code)
             code = spill_open(&r->column[k].sentence, p->output, e);
     }
     if (code)

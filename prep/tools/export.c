@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/core/array.h"
 #include "base/core/buf.h"
 #include "base/format/json.h"
 #include "base/core/mem.h"
@@ -30,6 +31,8 @@ struct chunk {
 struct worker {
     struct tok_work *work;
     struct tok_ids ids;
+    size_t *end; /* of each sequence of a document of several, in `ids` */
+    size_t nends, cap;
     struct buf text;
 };
 
@@ -46,11 +49,12 @@ struct export
 /* ---- one chunk, on a thread --------------------------------------------------------------------
  */
 
-static int read_document(const struct export *x, uint64_t d, struct tok_ids *ids, struct err *e)
+static int read_document(const struct export *x, uint64_t d, struct worker *w, struct err *e)
 {
     uint64_t first, end;
+    struct tok_ids *ids = &w->ids;
     int code = shard_document(&x->shard, d, &first, &end, e);
-    ids->n = 0;
+    ids->n = w->nends = 0;
     for (uint64_t i = first; i < end && !code; i++) {
         struct shard_view v;
         code = shard_sequence(&x->shard, i, &v, e);
@@ -58,6 +62,8 @@ static int read_document(const struct export *x, uint64_t d, struct tok_ids *ids
             code = shard_read(&x->shard, i, 0, v.n, x->limit, tok_ids_reserve(ids, v.n), e);
         if (!code)
             ids->n += v.n;
+        ARRAY_GROW(w->end, w->nends, w->cap);
+        w->end[w->nends++] = ids->n;
     }
     return code;
 }
@@ -73,9 +79,36 @@ static void put_number(struct buf *b, int32_t id)
     buf_add(b, text + at, sizeof(text) - (size_t)at);
 }
 
+static void put_ids(struct buf *b, const int32_t *id, size_t n)
+{
+    buf_addc(b, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            buf_add(b, ", ", 2);
+        put_number(b, id[i]);
+    }
+    buf_addc(b, ']');
+}
+
+/* The ids of a document; of one with several sequences, an array for each. */
+static void put_sequences(struct buf *b, const struct worker *w)
+{
+    if (w->nends < 2) {
+        put_ids(b, w->ids.id, w->ids.n);
+        return;
+    }
+    for (size_t i = 0, from = 0; i < w->nends; i++) {
+        size_t end = w->end[i] < w->ids.n ? w->end[i] : w->ids.n; /* without the end of document */
+        buf_adds(b, i ? ", " : "[");
+        put_ids(b, w->ids.id + from, end - from);
+        from = end;
+    }
+    buf_addc(b, ']');
+}
+
 static int export_document(const struct export *x, struct worker *w, uint64_t d, struct chunk *c)
 {
-    int code = read_document(x, d, &w->ids, &c->err);
+    int code = read_document(x, d, w, &c->err);
     if (code)
         return code;
     c->tokens += w->ids.n;
@@ -93,13 +126,7 @@ static int export_document(const struct export *x, struct worker *w, uint64_t d,
             return err_wrap(&c->err, "%s, document %" PRIu64, x->shard.prefix, d);
         jsonw_string(&c->text, buf_str(&w->text), w->text.len);
     } else {
-        buf_addc(&c->text, '[');
-        for (size_t i = 0; i < w->ids.n; i++) {
-            if (i)
-                buf_add(&c->text, ", ", 2);
-            put_number(&c->text, w->ids.id[i]);
-        }
-        buf_addc(&c->text, ']');
+        put_sequences(&c->text, w);
     }
     buf_adds(&c->text, "}\n");
     return 0;
@@ -211,6 +238,7 @@ static void run_export(struct export *x, struct export_report *r, int *code, str
     for (int i = 0; i < threads; i++) {
         tok_work_destroy(x->worker[i].work);
         tok_ids_finish(&x->worker[i].ids);
+        free(x->worker[i].end);
         buf_finish(&x->worker[i].text);
     }
     for (int i = 0; i < AHEAD * threads; i++) {

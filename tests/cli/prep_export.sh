@@ -20,6 +20,27 @@ expect 0 sh -c '"$PREP" export --quiet $1 --ids --keep-eod | "$PREP" build --qui
 same again_text_document.bin $d.bin
 same again_text_document.idx $d.idx
 
+t "sequences of a document, and back"
+printf '%s\n' '{"text": ["one", "two two", "one two"]}' '{"text": "two"}' '{"text": []}' '{"text": ["", "two", ""]}' >q.jsonl
+{
+    printf '{"text": ["one"'
+    yes ',"two one"' | head -n 600000 | tr -d '\n'
+    echo ']}'
+} >>q.jsonl
+expect 0 "$PREP" build --quiet --input q.jsonl --tokenizer v.json --append-eod --output-prefix q
+expect 0 "$PREP" export q_text_document --ids --output q.ids
+check [ "$(head -n 4 q.ids | tr '\n' '|')" = '{"text": [[1], [2, 2], [1, 2]]}|{"text": [2]}|{"text": []}|{"text": [2]}|' ]
+check [ "$(tail -n 1 q.ids | wc -c)" -gt 4500000 ]
+expect 0 "$PREP" build --quiet --pretokenized q.ids --tokenizer v.json --append-eod --output-prefix back --workers 2
+same back_text_document.bin q_text_document.bin
+same back_text_document.idx q_text_document.idx
+expect 0 "$PREP" export q_text_document --ids --keep-eod --output q.ids --overwrite
+expect 0 "$PREP" build --quiet --pretokenized q.ids --vocab-size 4 --output-prefix back --overwrite
+same back_text_document.idx q_text_document.idx
+printf '%s\n' '{"text": [[1], 2]}' >q.bad
+expect 3 "$PREP" build --quiet --pretokenized q.bad --vocab-size 4 --output-prefix bad
+err_has 'is not an array of ids or of arrays of ids'
+
 t "compressed by name"
 for end in zst gz xz; do
     expect 0 "$PREP" export $d --tokenizer v.json --output o.jsonl.$end --workers 2

@@ -17,8 +17,9 @@ static void same(const struct jscan_value *got, const struct jsonl_value *want)
     BUG_ON(got->kind != want->kind, "kind %d, but %d in memory", got->kind, want->kind);
     bool text = want->kind == JSONL_STRING || want->kind == JSONL_STRINGS;
     const void *p = text ? (const void *)want->text : want->ids;
-    size_t n = text ? want->length : want->kind == JSONL_IDS ? want->length * sizeof(int64_t) : 0;
-    if (!text && want->kind != JSONL_IDS)
+    bool ids = want->kind == JSONL_IDS || want->kind == JSONL_ID_LISTS;
+    size_t n = text ? want->length : ids ? want->length * sizeof(int64_t) : 0;
+    if (!text && !ids)
         return;
     BUG_ON(got->spill.size != n, "%zu bytes, but %zu in memory", (size_t)got->spill.size, n);
     char *b = mem_new(n, 1);

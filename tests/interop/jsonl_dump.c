@@ -33,6 +33,7 @@ static void print_value(const struct jsonl_value *v)
         for (size_t i = 0; i < v->length; i++)
             printf("%02x", (unsigned char)v->text[i]);
         break;
+    case JSONL_ID_LISTS:
     case JSONL_IDS:
         putchar('I');
         for (size_t i = 0; i < v->length; i++)

@@ -35,9 +35,12 @@ static void same_value(const struct jscan_value *got, const struct jsonl_value *
     struct err e;
     bool text = want->kind == JSONL_STRING || want->kind == JSONL_STRINGS;
     const void *p = text ? (const void *)want->text : want->ids;
-    size_t n = text ? want->length : want->kind == JSONL_IDS ? want->length * sizeof(int64_t) : 0;
+    size_t n = text ? want->length
+               : want->kind == JSONL_IDS || want->kind == JSONL_ID_LISTS
+                   ? want->length * sizeof(int64_t)
+                   : 0;
     T_EQ(got->kind, want->kind);
-    if (!text && want->kind != JSONL_IDS)
+    if (!text && want->kind != JSONL_IDS && want->kind != JSONL_ID_LISTS)
         return;
     T_EQ(got->spill.size, n);
     char *b = mem_new(n + 1, 1);
@@ -77,6 +80,11 @@ static const char *const good[] = {
     "{\"id\":[1,2,3],\"text\":null}",
     "{\"id\":[]}",
     "{\"id\":[ ]}",
+    "{\"id\":[[1,2] ,[], [3]],\"text\":[[]]}",
+    "{\"id\":[[1],2],\"text\":[2,[1]]}",
+    "{\"id\":[[1,[2]]],\"text\":[[1],\"a\"]}",
+    "{\"id\":[[9223372036854775807]],\"text\":[[1],{}]}",
+    "{\"id\":[[1],[{\"id\":[2]}]]}",
     "{\"id\":[-1,0,-0,9223372036854775807,-9223372036854775808]}",
     "{\"id\":[9223372036854775808]}",
     "{\"id\":[1,2.0]}",

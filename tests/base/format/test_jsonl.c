@@ -124,24 +124,11 @@ static void ids_are_whole_numbers(void)
     T_MEM(v[1].ids, want, sizeof(want));
     T_EQ(v[0].kind, JSONL_IDS);
     T_EQ(v[0].length, 0);
-    static const char *const other[] = {"[1.0]",
-                                        "[1,\"2\"]",
-                                        "[1,[2]]",
-                                        "[true]",
-                                        "[9223372036854775808]",
-                                        "[1e2]",
-                                        "[NaN]",
-                                        "{}",
-                                        "null",
-                                        "1",
-                                        "true",
-                                        "[[1]]",
-                                        "[1,{}]",
-                                        "[null]",
-                                        "[\"a\",1]",
-                                        "[\"a\",[]]",
-                                        "[\"a\",null]",
-                                        "[\"a\",[\"b\"]]"};
+    static const char *const other[] = {
+        "[1.0]",        "[1,\"2\"]",      "[1,[2]]", "[true]",    "[9223372036854775808]",
+        "[1e2]",        "[NaN]",          "{}",      "null",      "1",
+        "true",         "[1,{}]",         "[null]",  "[\"a\",1]", "[\"a\",[]]",
+        "[\"a\",null]", "[\"a\",[\"b\"]]"};
     for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
         char line[100];
         sprintf(line, "{\"ids\":%s, \"text\":\"t\"}", other[i]);
@@ -154,6 +141,28 @@ static void ids_are_whole_numbers(void)
     refuses("{\"ids\":[01]}", "byte 8: bad number");
     refuses("{\"ids\":[1", "byte 9: expected ',' or ']', found the end");
     refuses("{\"ids\":[1}", "byte 9: expected ',' or ']', found '}'");
+}
+
+/* Each is followed by its end. */
+static void arrays_of_ids(void)
+{
+    static const int64_t end = JSONL_LIST_END, want[] = {1, 2, end, end, 3, end};
+    takes("{\"ids\":[[1, 2], [],[ 3 ]],\"text\":\"t\"}");
+    T_EQ(v[1].kind, JSONL_ID_LISTS);
+    T_EQ(v[1].length, 6);
+    T_MEM(v[1].ids, want, sizeof(want));
+    text_is(0, "t", 1);
+    static const char *const other[] = {"[[1],2]",     "[2,[1]]",  "[[[1]]]",
+                                        "[[1],[[2]]]", "[[1.5]]",  "[[9223372036854775807]]",
+                                        "[[1],null]",  "[[\"a\"]]"};
+    for (size_t i = 0; i < sizeof(other) / sizeof(*other); i++) {
+        char line[100];
+        sprintf(line, "{\"ids\":%s, \"text\":\"t\"}", other[i]);
+        takes(line);
+        T_EQ(v[1].kind, JSONL_OTHER);
+        text_is(0, "t", 1);
+    }
+    refuses("{\"ids\":[[1,]]}", "byte 11: expected a value");
 }
 
 /* Each is followed by its end. */
@@ -542,8 +551,9 @@ T_MAIN(T_CASE(keys_are_listed), T_CASE(of_many_keys_the_first_are_listed),
        T_CASE(strings_come_unescaped), T_CASE(keys_may_lead_into_objects),
        T_CASE(escapes_stand_anywhere), T_CASE(every_code_becomes_its_character),
        T_CASE(a_bad_digit_is_none), T_CASE(long_strings_at_every_offset),
-       T_CASE(ids_are_whole_numbers), T_CASE(strings_of_an_array), T_CASE(the_last_duplicate_wins),
-       T_CASE(numbers_nobody_asked_for_pass), T_CASE(bad_lines_name_the_byte),
-       T_CASE(nesting_has_a_limit), T_CASE(a_line_of_many_megabytes),
-       T_CASE(four_gigabytes_are_refused), T_CASE(one_pass_is_the_long_way),
-       T_CASE(cut_lines_are_refused), T_CASE(nothing_is_left), T_CASE(white_space))
+       T_CASE(ids_are_whole_numbers), T_CASE(arrays_of_ids), T_CASE(strings_of_an_array),
+       T_CASE(the_last_duplicate_wins), T_CASE(numbers_nobody_asked_for_pass),
+       T_CASE(bad_lines_name_the_byte), T_CASE(nesting_has_a_limit),
+       T_CASE(a_line_of_many_megabytes), T_CASE(four_gigabytes_are_refused),
+       T_CASE(one_pass_is_the_long_way), T_CASE(cut_lines_are_refused), T_CASE(nothing_is_left),
+       T_CASE(white_space))
