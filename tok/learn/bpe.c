@@ -10,9 +10,10 @@
 
 enum { CHARS = 0x110000, CONTINUES = 1, ENDS = 2, VARIANTS = 4, MANY = 256 };
 
+#define INITIAL (UINT64_C(1) << 63)
+
 struct alphabet {
-    uint64_t count[CHARS];
-    bool initial[CHARS];          /* gets a symbol even if it does not occur */
+    uint64_t count[CHARS];        /* INITIAL: gets a symbol even if it does not occur */
     uint32_t id[VARIANTS][CHARS]; /* plus 1; 0: none */
     bool seen[VARIANTS][CHARS];
     uint32_t letter[256];
@@ -48,11 +49,11 @@ static void count_chars(struct trainer *t, const struct learn_words *w)
             t->a->count[next_char(t, &p, end)] += w->count[i];
     }
     for (int b = 0; t->o->whole_alphabet && b < 256; b++)
-        t->a->initial[t->a->letter[b]] = true;
+        t->a->count[t->a->letter[b]] |= INITIAL;
     const char *p = t->o->initial, *end = p ? p + strlen(p) : NULL;
     while (p < end) {
         size_t k = utf8_char(p, end);
-        t->a->initial[utf8_code(p, k)] = true;
+        t->a->count[utf8_code(p, k)] |= INITIAL;
         p += k;
     }
 }
@@ -60,22 +61,14 @@ static void count_chars(struct trainer *t, const struct learn_words *w)
 struct letter {
     uint64_t count;
     uint32_t c;
-    bool initial;
 };
 
 static int rare_first(const void *a, const void *b)
 {
     const struct letter *x = a, *y = b;
-    if (x->initial != y->initial)
-        return x->initial ? 1 : -1;
     if (x->count != y->count)
         return x->count < y->count ? -1 : 1;
     return (x->c < y->c) - (x->c > y->c);
-}
-
-static bool bpe_is_letter(const struct alphabet *a, uint32_t c)
-{
-    return a->count[c] || a->initial[c];
 }
 
 /* Returns how many characters that occur get no symbol. */
@@ -83,19 +76,18 @@ static size_t limit(struct alphabet *a, uint64_t most)
 {
     size_t n = 0, lost = 0;
     for (uint32_t c = 0; c < CHARS; c++)
-        n += bpe_is_letter(a, c);
+        n += a->count[c] > 0;
     if (!most || n <= most)
         return 0;
     struct letter *l = mem_new(n, sizeof(*l));
     n = 0;
     for (uint32_t c = 0; c < CHARS; c++)
-        if (bpe_is_letter(a, c))
-            l[n++] = (struct letter){a->count[c], c, a->initial[c]};
+        if (a->count[c])
+            l[n++] = (struct letter){a->count[c], c};
     qsort(l, n, sizeof(*l), rare_first);
     for (size_t i = 0; i + most < n; i++) {
-        lost += l[i].count > 0;
+        lost += (l[i].count & ~INITIAL) > 0;
         a->count[l[i].c] = 0;
-        a->initial[l[i].c] = false;
     }
     free(l);
     return lost;
@@ -118,7 +110,7 @@ static void make_alphabet(struct trainer *t, const struct learn_words *w)
     count_chars(t, w);
     t->v->lost = limit(t->a, t->o->limit_alphabet);
     for (uint32_t c = 0; c < CHARS; c++)
-        if (bpe_is_letter(t->a, c))
+        if (t->a->count[c])
             t->a->id[0][c] = bpe_add_text(t, 0, c);
 }
 
