@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One long document without split points: time, peak of memory and work, and Hugging Face's time.
 
-    long_text.py BUILD [--mb 1 8] [--kinds letters dna ...] [--workers 1 2] [--prep] [--peer MB] TOKENIZER...
+    long_text.py BUILD [--mb 1 8] [--kinds letters dna ...] [--workers 1 2] [--prep] [--peer MB] [--other] TOKENIZER...
 
 Each text is one JSONL record (newlines are escaped there). Printed for each tokenizer, kind, size and number of workers:
 processor seconds, peak of memory, and the steps that tok counts for each byte (tok_work_steps). --peer: seconds and
-peak of Hugging Face's tokenizers on so many MB, where the tokenizer is a tokenizer.json (in this Python)."""
+peak of Hugging Face's tokenizers on so many MB, where the tokenizer is a tokenizer.json (in this Python). --other: the first
+tokenizer, a byte-level tokenizer.json, also with a pattern of no known family."""
 
 import argparse
 import json
@@ -55,6 +56,21 @@ def write(name, kind, mb, japanese):
         json.dump({"text": text_of(kind, int(mb) * 1000000, japanese)}, f, ensure_ascii=False)
 
 
+OTHER = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,4}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+
+
+def with_other_pattern(path, to):
+    """The tokenizer.json with another pattern, under the name `to`."""
+    with open(path, encoding="utf-8") as f:
+        t = json.load(f)
+    split = {"type": "Split", "pattern": {"Regex": OTHER}, "behavior": "Isolated", "invert": False}
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    t["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, level]}
+    with open(to, "w", encoding="utf-8") as f:
+        json.dump(t, f)
+    return to
+
+
 def main():
     if sys.argv[1:2] == ["--write"]:
         write(*sys.argv[2:])
@@ -67,11 +83,14 @@ def main():
     p.add_argument("--workers", type=int, nargs="+", default=[1])
     p.add_argument("--japanese", default=os.environ.get("WEFT_TEST_DATA", "") + "/text/wagahaiwa_nekodearu.txt")
     p.add_argument("--prep", action="store_true", help="prep build, too")
+    p.add_argument("--other", action="store_true", help="the first tokenizer with another pattern, too")
     p.add_argument("--peer", type=int, default=0, metavar="MB")
     o = p.parse_args()
     print("| tokenizer | text | MB | workers | tok s | peak MB | steps a byte |" + (" prep s | peak MB |" if o.prep else ""), flush=True)
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as d:
         name, out = f"{d}/text.jsonl", f"{d}/out"
+        if o.other:
+            o.tokenizer.append(with_other_pattern(o.tokenizer[0], f"{d}/other.json"))
         for kind in o.kinds:
             for mb in o.mb + ([o.peer] if o.peer else []):
                 # in a process of its own: a child's peak counts that of the process that started it
