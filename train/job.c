@@ -589,22 +589,3 @@ int job_go_back(struct job *j, struct err *e)
     j->rank.at.consumed = consumed;
     return code;
 }
-
-void job_close(struct job *j)
-{
-    job_close_data(j);
-    guard_close(j);
-    if (j->rank_open)
-        rank_close(&j->rank);
-    comm_close(&j->comm);
-    free(j->stage_layers);
-    free(j->context_of);
-    ckpt_close(j->ckpt);
-    hf_folder_close(j->hf);
-    if (j->has_manifest)
-        manifest_close(&j->manifest);
-    tok_close(j->tokenizer);
-    for (size_t i = 0; i < sizeof(j->kept) / sizeof(j->kept[0]); i++)
-        buf_finish(&j->kept[i]);
-    start_unlock(j);
-}

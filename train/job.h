@@ -132,7 +132,6 @@ int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e);
 
 /* With --mock-data: there are no data sets. ERR_USAGE where some are named. */
 int job_open_mock(struct job *j, struct err *e);
-void job_close_data(struct job *j);
 
 /* What a part gives, or why it gives nothing (ERR_USAGE). Ready: it can be asked; empty: it was
  * wanted and comes out empty; once: its first samples in which no token comes twice. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 
-#include "train/job.h"
+#include "train/guard.h"
+#include "train/start.h"
 
 /* How Megatron core would call the tokenizer in the names of its caches. */
 static void name_tokenizer(const struct job *j, struct core_tokenizer *ret)
@@ -135,7 +137,7 @@ static int open_mocks(struct job *j, const uint64_t samples[PARTS], struct err *
     return code ? code : open_fim(j, e);
 }
 
-void job_close_data(struct job *j)
+static void close_data(struct job *j)
 {
     for (int p = 0; p < PARTS; p++)
         mock_close(&j->mock[p]);
@@ -240,4 +242,23 @@ struct batch_layout job_layout(const struct job *j)
                              .reset_attention_mask = o->reset_attention_mask};
     rank_share_batches(&j->rank, &l);
     return l;
+}
+
+void job_close(struct job *j)
+{
+    close_data(j);
+    guard_close(j);
+    if (j->rank_open)
+        rank_close(&j->rank);
+    comm_close(&j->comm);
+    free(j->stage_layers);
+    free(j->context_of);
+    ckpt_close(j->ckpt);
+    hf_folder_close(j->hf);
+    if (j->has_manifest)
+        manifest_close(&j->manifest);
+    tok_close(j->tokenizer);
+    for (size_t i = 0; i < sizeof(j->kept) / sizeof(j->kept[0]); i++)
+        buf_finish(&j->kept[i]);
+    start_unlock(j);
 }
