@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A job of 8 ranks that is killed again and again, in steps and in saves, by one rank or as a whole, always resumes, and its
-# final weights are those of a job that was left alone. The same after a full disk on one rank.
+# final weights are those of a job that was left alone. The same after a full disk on one rank, in either kind of save.
 . "$SRC/tests/cli/train_data.sh"
 tiny="$tiny --threads 1 --hidden-size 64 --global-batch-size 8 --tp 2 --pp 2 --sequence-parallel --use-distributed-optimizer
     --attention-dropout 0.1 --hidden-dropout 0.1 --eval-iters 0 --log-interval 1 --log-format megatron-core --train-iters 24
@@ -66,34 +66,42 @@ check [ $struck = $kills ]
 echo "# $struck kills, $saving of them while a checkpoint was written; $done_jobs jobs had ended before"
 
 # one rank by hand, as torchrun starts it; the one with the full disk writes into a small file system over the folder
-port=$((20000 + $$ % 20000))
 rank() {
     RANK=$1 WORLD_SIZE=8 LOCAL_RANK=$1 LOCAL_WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
-        "$TRAIN" run $tiny --save killed --save-interval 12 >out.$1 2>err.$1
+        "$TRAIN" run $tiny --save killed --save-interval 12 $how >out.$1 2>err.$1
 }
 on_small_disk() {
     unshare -m sh -c 'mount -t tmpfs -o size=24k none disk && mkdir disk/upper disk/work &&
         mount -t overlay overlay -o lowerdir=killed,upperdir=disk/upper,workdir=disk/work killed && "$0" "$@"' "$@"
 }
 
+# full_disk HOW: rank 5 meets it at step 12, in an ordinary save or in one that goes on beside the next steps
+full_disk() {
+    how=$1 port=$((20000 + ($$ + ${#1}) % 20000))
+    rm -rf killed
+    expect 0 "$TRAIN" run $tiny --save killed --nproc-per-node 8 --exit-interval 9
+    for r in 0 1 2 3 4 6 7; do rank $r & done
+    export RANK=5 WORLD_SIZE=8 LOCAL_RANK=5 LOCAL_WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
+    expect 4 on_small_disk "$TRAIN" run $tiny --save killed --save-interval 12 $how
+    unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+    wait
+    err_has "[rank 5] error: killed/"
+    err_has "disk is full"
+    check [ "$(cat err.* | grep -c "error: ")" = 0 ]
+    no_file killed/iter_0000012
+    expect 0 "$TRAIN" run $tiny --save killed --nproc-per-node 8
+    tensors killed/iter_0000024 >killed.bin
+    same alone.bin killed.bin
+    no_temps killed
+}
+
 t "a full disk on one rank ends all with its sentence; the job resumes"
-rm -rf killed
-expect 0 "$TRAIN" run $tiny --save killed --nproc-per-node 8 --exit-interval 9
-mkdir disk
+mkdir -p disk killed
 if ! on_small_disk true 2>/dev/null; then
     skip "$(why_no_mount)"
     return 0
 fi
-for r in 0 1 2 3 4 6 7; do rank $r & done
-export RANK=5 WORLD_SIZE=8 LOCAL_RANK=5 LOCAL_WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
-expect 4 on_small_disk "$TRAIN" run $tiny --save killed --save-interval 12
-unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
-wait
-err_has "[rank 5] error: killed/"
-err_has "disk is full"
-check [ "$(cat err.* | grep -c "error: ")" = 0 ]
-no_file killed/iter_0000012
-expect 0 "$TRAIN" run $tiny --save killed --nproc-per-node 8
-tensors killed/iter_0000024 >killed.bin
-same alone.bin killed.bin
-no_temps killed
+full_disk ""
+
+t "a full disk on one rank while the next steps run"
+full_disk --async-save
