@@ -131,9 +131,9 @@ static void add_units(struct buckets *out, const struct params *p, int shares,
     int64_t end = all.end;
     for (int i = p->n - 1; i >= 0; i--) {
         const struct param *q = &p->at[i];
-        bool here = q->offset >= all.begin && q->offset < all.end;
-        bool first = q->offset == all.begin || zero_unit_of(p, q - 1) != zero_unit_of(p, q);
-        if (!here || !first)
+        if (q->offset < all.begin || q->offset >= all.end)
+            continue;
+        if (q->offset > all.begin && zero_unit_of(p, q - 1) == zero_unit_of(p, q))
             continue;
         BUG_ON((q->offset - all.begin) % ((int64_t)ALIGN * shares),
                "a unit begins at element %lld for %d ranks", (long long)q->offset, shares);
