@@ -25,7 +25,8 @@ int world_gather(struct comm *c, const void *bytes, size_t n, struct buf *all, s
     size_t words = (most + WORD - 1) / WORD;
     if (!code && words) {
         int32_t *to = mem_new(words * world, WORD), *from = mem_new(words, WORD);
-        memcpy(from, bytes, n);
+        if (n)
+            memcpy(from, bytes, n);
         comm_wait(c, comm_all_gather(c, GROUP_WORLD,
                                      tensor_1d(to, DTYPE_I32, (int64_t)(words * world)),
                                      tensor_1d(from, DTYPE_I32, (int64_t)words)));
