@@ -151,7 +151,7 @@ static struct rank_config configure(struct cell_rank *c)
                                 .seq_length = CELL_LENGTH,
                                 .micros = cell->micros / cell->layout.mesh.dp,
                                 .documents = cell->documents,
-                                .seed = 1234,
+                                .seed = cell->init ? cell->init : CELL_INIT,
                                 .per_token = cell->per_token,
                                 .recompute = cell->recompute,
                                 .overlap_grad_reduce = cell->overlap & OVERLAP_GRADIENTS,

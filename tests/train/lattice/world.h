@@ -23,6 +23,7 @@ enum {
     CELL_ROWS = 2,
     CELL_LENGTH = 8,
     CELL_WORLD_MAX = 8,
+    CELL_INIT = 1234,
     CELL_BUCKET = 3000 /* elements: several buckets in each model */
 };
 
@@ -55,6 +56,7 @@ struct cell {
     int64_t micros;   /* micro-batches of a step, of all data-parallel ranks */
     uint64_t seed;    /* of the delays of collectives */
     unsigned overlap; /* bits of enum cell_overlap */
+    uint64_t init;    /* seed of weights and dropout; 0: CELL_INIT */
 };
 
 enum cell_overlap { OVERLAP_GRADIENTS = 1, OVERLAP_WEIGHTS = 2 };
