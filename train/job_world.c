@@ -229,7 +229,7 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
     const struct layout_model m = {.layers = j->spec.layers,
                                    .heads = j->spec.heads,
                                    .kv_heads = j->spec.kv_heads,
-                                   .ffn = j->spec.experts ? 0 : j->spec.ffn,
+                                   .ffn = spec_cut_channels(&j->spec),
                                    .padded_vocab = j->spec.padded_vocab,
                                    .experts = j->spec.experts,
                                    .expert_ffn = j->spec.expert_ffn,

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 static void check(const struct hf_model *m)
 {
     struct hf_map map;
-    if (m->spec.layers > 8 || m->experts > 16 || m->spec.heads > 256)
+    if (m->spec.layers > 8 || m->spec.experts > 16 || m->spec.heads > 256)
         return;
     for (int fused = 0; fused < 2; fused++) {
         hf_map_build(&map, m, (enum hf_experts)fused);

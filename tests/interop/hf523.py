@@ -66,8 +66,9 @@ MODELS = {
         rope_type="longrope", short_factor=[1.0, 1.5], long_factor=[1.0, 2.0], rope_theta=1e4)), "float32", True),
     "gemma2": ("Gemma2", dict(SMALL, head_dim=8, query_pre_attn_scalar=8), "float32", True),
 }
-RUNS = ("gpt2", "llama", "qwen2", "qwen3", "qwen3-tied", "gpt_neox", "gpt_neox-memory", "phi3", "phi3-long")
-GRADIENTS = ("qwen3", "qwen3-tied")  # recorded; those of other families are compared where 4.46 is, in hf.py
+RUNS = ("gpt2", "llama", "qwen2", "qwen3", "qwen3-tied", "gpt_neox", "gpt_neox-memory", "phi3", "phi3-long",
+        "qwen3_moe", "qwen3_moe-fused", "qwen2_moe-fused", "mixtral-fused")
+GRADIENTS = ("qwen3", "qwen3-tied", "qwen3_moe", "qwen3_moe-fused")  # recorded; those of other families are compared where 4.46 is, in hf.py
 NEW = ("Qwen3", "Qwen3Moe", "Gemma3")  # not in 4.46
 
 

@@ -90,6 +90,18 @@ struct spec tiny_mixtral(void)
     return s;
 }
 
+struct spec tiny_qwen_moe(void)
+{
+    struct spec s = tiny_mixtral();
+    s.layers = 3;
+    s.qkv_bias = true;
+    s.route_before = true;
+    s.shared_ffn = 14;
+    s.shared_gate = true;
+    spec_layers_add(&s.dense, 1);
+    return s;
+}
+
 struct rank_config tiny_config(struct spec spec, enum dtype real)
 {
     static const struct rank_backends backends = {
@@ -142,8 +154,9 @@ double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
         model_forward(&r->model, &p);
         p.train = false; /* the loss alone: no gradients behind the head */
         model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), 0);
-        for (int l = 0; s->experts && l < s->layers; l++)
-            experts_losses(&r->model, &p, l);
+        for (int l = 0; l < s->layers; l++)
+            if (spec_has_experts(s, l))
+                experts_losses(&r->model, &p, l);
     }
     rank_fetch(r, r->host_totals, r->totals);
     return r->host_totals[0] / n + s->balance_coeff * r->host_totals[2] +

@@ -27,6 +27,8 @@ struct spec tiny_phi3(void);
 
 /* Mixtral: Llama with 5 experts, 2 for each token, balancing and z losses. */
 struct spec tiny_mixtral(void);
+/* Qwen2-MoE: a shared expert with a gate, biases on q, k and v, the second of 3 layers dense. */
+struct spec tiny_qwen_moe(void);
 
 struct rank_config tiny_config(struct spec spec, enum dtype real);
 

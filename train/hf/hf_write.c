@@ -344,6 +344,34 @@ static void new_gpt2(const struct hf_model *m, struct buf *b)
     put_int(b, "n_ctx", s->max_positions);
 }
 
+static void new_qwen_moe(const struct hf_model *m, struct buf *b)
+{
+    const struct spec *s = &m->spec;
+    const char *comma = "";
+    put_int(b, "num_experts", s->experts);
+    put_int(b, "num_experts_per_tok", s->topk);
+    put_int(b, "moe_intermediate_size", s->expert_ffn);
+    put_bool(b, "norm_topk_prob", !s->route_before);
+    put_real(b, "router_aux_loss_coef", s->balance_coeff);
+    put_bool(b, "output_router_logits", s->balance_coeff > 0);
+    put_int(b, "decoder_sparse_step", 1);
+    put_key(b, "mlp_only_layers");
+    buf_addc(b, '[');
+    for (int64_t l = 0; l < s->layers; l++)
+        if (!spec_has_experts(s, l)) {
+            buf_addf(b, "%s%lld", comma, (long long)l);
+            comma = ", ";
+        }
+    buf_addc(b, ']');
+    if (m->family == HF_QWEN2_MOE) {
+        put_int(b, "shared_expert_intermediate_size", s->shared_ffn);
+        put_bool(b, "qkv_bias", true);
+        return;
+    }
+    put_int(b, "head_dim", s->head_dim);
+    put_bool(b, "attention_bias", false);
+}
+
 /* What one family alone has. */
 static void new_family(const struct hf_model *m, struct buf *b)
 {
@@ -357,6 +385,8 @@ static void new_family(const struct hf_model *m, struct buf *b)
         put_int(b, "head_dim", s->head_dim);
         put_bool(b, "attention_bias", false);
     }
+    if (m->family == HF_QWEN2_MOE || m->family == HF_QWEN3_MOE)
+        new_qwen_moe(m, b);
     if (m->family == HF_MIXTRAL) {
         put_int(b, "num_local_experts", s->experts);
         put_int(b, "num_experts_per_tok", s->topk);

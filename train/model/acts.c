@@ -8,6 +8,7 @@
 #include "base/core/mem.h"
 #include "train/model/context.h"
 #include "train/model/recompute.h"
+#include "train/model/shared.h"
 
 static void take_attention(const struct model *m, struct slab *s, struct layer_acts *a)
 {
@@ -51,7 +52,9 @@ static void take_layer(const struct model *m, struct slab *s, struct layer_acts 
     a->rstd2 = slab_1d(s, m->ops->stat, rows);
     if (m->spec->experts) {
         experts_take(m, s, &a->experts);
-        return;
+        shared_take(m, s, a);
+        if (spec_layers_none(&m->spec->dense)) /* else a set serves layers of both kinds */
+            return;
     }
     a->pre = slab_2d(s, d, n, glu ? 2 * m->ffn : m->ffn);
     a->h = slab_2d(s, d, n, m->ffn);

@@ -2,6 +2,7 @@
 #include "train/model/attention.h"
 #include "train/model/model.h"
 #include "train/model/parallel.h"
+#include "train/model/shared.h"
 #include "train/ops/head_norm.h"
 
 /*
@@ -17,6 +18,11 @@ static enum act act_of(const struct spec *s)
 static enum norm norm_of(const struct spec *s)
 {
     return s->norm == SPEC_RMSNORM ? NORM_RMS : NORM_LAYER;
+}
+
+static bool has_experts(const struct model *m, int l)
+{
+    return spec_has_experts(m->spec, m->stage.first + l);
 }
 
 static void rotate(const struct model *m, const struct model_pass *p, struct tensor x,
@@ -182,10 +188,12 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
                                         .drop = model_dropout(m, p, DROP_MLP, l - 1)});
     attention_forward(m, p, l);
     after_attention(m, p, l, tensor_none(sub) ? x : stream_rows(m, p, a->r1));
-    if (m->spec->experts)
+    if (has_experts(m, l)) {
         experts_forward(m, p, l);
-    else
+        shared_forward(m, p, l);
+    } else {
         mlp_forward(m, p, l);
+    }
     m->ops->layer = -1;
 }
 
@@ -304,10 +312,12 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
     if (!first) /* the bias of the output below */
         unit_add(m, unit_of_layer(m, l - 1));
     m->ops->layer = l;
-    if (m->spec->experts)
+    if (has_experts(m, l)) {
         experts_backward(m, p, l);
-    else
+        shared_backward(m, p, l);
+    } else {
         mlp_backward(m, p, l);
+    }
     struct tensor dy2 = none, r1 = first ? stream_rows(m, p, m->a.x) : stream_rows(m, p, a->r1);
     if (m->spec->parallel)
         dy2 = parallel_backward(m, p, l);

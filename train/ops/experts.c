@@ -121,6 +121,28 @@ void op_grouped_bwd(struct ops *o, const struct grouped_bwd_args *a)
     o->call(o, OP_GROUPED_BWD, a);
 }
 
+void op_gate(struct ops *o, const struct gate_args *a)
+{
+    struct check c = CHECK_OF(OP_GATE);
+    int64_t n = a->y.size[0], width = a->y.size[1];
+    ops_need_2d(c, "y", a->y, o->real, n, width);
+    ops_need_2d(c, "x", a->x, o->real, n, width);
+    ops_need_2d(c, "logit", a->logit, o->real, n, 1);
+    o->call(o, OP_GATE, a);
+}
+
+void op_gate_bwd(struct ops *o, const struct gate_bwd_args *a)
+{
+    struct check c = CHECK_OF(OP_GATE_BWD);
+    int64_t n = a->dy.size[0], width = a->dy.size[1];
+    ops_need_2d(c, "dx", a->dx, o->real, n, width);
+    ops_need_2d(c, "dlogit", a->dlogit, o->real, n, 1);
+    ops_need_2d(c, "dy", a->dy, o->real, n, width);
+    ops_need_2d(c, "x", a->x, o->real, n, width);
+    ops_need_2d(c, "logit", a->logit, o->real, n, 1);
+    o->call(o, OP_GATE_BWD, a);
+}
+
 /* ---- costs ----------------------------------------------------------------------------------- */
 
 static double elements(struct tensor t)
@@ -195,6 +217,15 @@ struct op_cost experts_cost(enum op op, const void *args)
         struct op_cost c = cost_grouped(a->dw, a->x, a->expected);
         c.bytes += bytes(a->dw);
         return c;
+    }
+    case OP_GATE: {
+        const struct gate_args *a = args;
+        return (struct op_cost){elements(a->x), bytes(a->y) + bytes(a->x) + bytes(a->logit)};
+    }
+    case OP_GATE_BWD: {
+        const struct gate_bwd_args *a = args;
+        return (struct op_cost){3 * elements(a->x),
+                                bytes(a->dx) + bytes(a->dy) + bytes(a->x) + 2 * bytes(a->logit)};
     }
     default:
         BUG("op %d", (int)op);

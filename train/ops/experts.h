@@ -83,6 +83,17 @@ struct grouped_bwd_args {
     int64_t expected;
 };
 
+/* y[i] = x[i] * sigmoid(logit[i]); y, x [n,F], logit [n,1]: the gate of a shared expert. */
+struct gate_args {
+    struct tensor y, x, logit;
+};
+
+/* dx[i] = dy[i] * sigmoid(logit[i]); dlogit[i] = dy[i] . x[i] * sigmoid'(logit[i]). dx may be dy.
+ */
+struct gate_bwd_args {
+    struct tensor dx, dlogit, dy, x, logit;
+};
+
 void op_route(struct ops *o, const struct route_args *a);
 void op_route_bwd(struct ops *o, const struct route_bwd_args *a);
 void op_route_loss(struct ops *o, const struct route_loss_args *a);
@@ -92,6 +103,8 @@ void op_unpermute(struct ops *o, const struct unpermute_args *a);
 void op_unpermute_bwd(struct ops *o, const struct unpermute_bwd_args *a);
 void op_grouped(struct ops *o, const struct grouped_args *a);
 void op_grouped_bwd(struct ops *o, const struct grouped_bwd_args *a);
+void op_gate(struct ops *o, const struct gate_args *a);
+void op_gate_bwd(struct ops *o, const struct gate_bwd_args *a);
 
 /* Of op_cost, for these. */
 struct op_cost experts_cost(enum op op, const void *args);

@@ -296,6 +296,8 @@ enum op {
     OP_UNPERMUTE_BWD,
     OP_GROUPED,
     OP_GROUPED_BWD,
+    OP_GATE,
+    OP_GATE_BWD,
     OP_HEAD_NORM, /* head_norm.h */
     OP_HEAD_NORM_BWD,
     OP_MOMENTS, /* blocks.h */

@@ -45,10 +45,6 @@ struct hf_model {
     enum hf_family family;
     struct spec spec;
     bool qkv_bias, out_bias, mlp_bias; /* of linear layers */
-    int64_t experts;                   /* 0: dense */
-    int64_t expert_ffn, shared_ffn;
-    bool runs_experts;                /* train has all of what the family's experts are */
-    uint8_t dense[HF_LAYERS_MAX / 8]; /* bit set: layers without experts, where there are any */
 };
 
 /* Keys that the user allows although no table has them. */

@@ -292,11 +292,10 @@ static void read_mixtral(struct hf_reader *h, struct hf_model *m)
     read_silu(h, m);
     m->spec.kv_heads = hf_int(h, "num_key_value_heads", 8);
     m->qkv_bias = m->out_bias = false;
-    m->experts = hf_int(h, "num_local_experts", 8);
-    m->expert_ffn = m->spec.ffn;
+    m->spec.experts = hf_int(h, "num_local_experts", 8);
+    m->spec.expert_ffn = m->spec.ffn;
     m->spec.topk = hf_int(h, "num_experts_per_tok", 2);
     m->spec.balance_coeff = hf_real(h, "router_aux_loss_coef", 0.001);
-    m->runs_experts = true;
     read_window(h, 0, window_layers(&m->spec, 0, 0), &m->spec);
 }
 
@@ -311,23 +310,28 @@ static void read_dense(struct hf_reader *h, struct hf_model *m)
         hf_malformed(h, "mlp_only_layers", "an array of whole numbers");
     if (h->code)
         return;
-    for (int64_t i = 0; i < m->spec.layers && i < HF_LAYERS_MAX; i++)
+    for (int64_t i = 0; i < m->spec.layers && i < SPEC_LAYERS_MAX; i++)
         if ((i + 1) % step)
-            m->dense[i / 8] |= (uint8_t)(1 << i % 8);
+            spec_layers_add(&m->spec.dense, i);
     for (size_t k = 0; v && k < v->length; k++) {
         int64_t i = v->child[k].integer;
-        if (v->child[k].kind != JSON_INT || i < 0 || i >= HF_LAYERS_MAX)
+        if (v->child[k].kind != JSON_INT || i < 0)
             hf_malformed(h, "mlp_only_layers", "an array of numbers of layers");
-        else
-            m->dense[i / 8] |= (uint8_t)(1 << i % 8);
+        else if (i < m->spec.layers && i < SPEC_LAYERS_MAX)
+            spec_layers_add(&m->spec.dense, i);
     }
 }
 
-static void read_qwen_moe(struct hf_reader *h, struct hf_model *m, int64_t experts, int64_t ffn)
+static void read_qwen_moe(struct hf_reader *h, struct hf_model *m, int64_t experts, int64_t ffn,
+                          int64_t topk)
 {
     read_silu(h, m);
-    m->experts = hf_int(h, hf_get(h, "num_experts") ? "num_experts" : "num_local_experts", experts);
-    m->expert_ffn = hf_int(h, "moe_intermediate_size", ffn);
+    m->spec.experts =
+        hf_int(h, hf_get(h, "num_experts") ? "num_experts" : "num_local_experts", experts);
+    m->spec.expert_ffn = hf_int(h, "moe_intermediate_size", ffn);
+    m->spec.topk = hf_int(h, "num_experts_per_tok", topk);
+    m->spec.route_before = !hf_bool(h, "norm_topk_prob", false);
+    m->spec.balance_coeff = hf_real(h, "router_aux_loss_coef", 0.001);
     read_dense(h, m);
     read_qwen_window(h, 28, &m->spec);
 }
@@ -338,8 +342,9 @@ static void read_qwen2_moe(struct hf_reader *h, struct hf_model *m)
     m->spec.kv_heads = hf_int(h, "num_key_value_heads", 16);
     m->qkv_bias = hf_bool(h, "qkv_bias", true);
     m->out_bias = false;
-    read_qwen_moe(h, m, 60, 1408);
-    m->shared_ffn = hf_int(h, "shared_expert_intermediate_size", 5632);
+    read_qwen_moe(h, m, 60, 1408, 4);
+    m->spec.shared_ffn = hf_int(h, "shared_expert_intermediate_size", 5632);
+    m->spec.shared_gate = m->spec.shared_ffn > 0;
 }
 
 static void read_qwen3_moe(struct hf_reader *h, struct hf_model *m)
@@ -347,7 +352,7 @@ static void read_qwen3_moe(struct hf_reader *h, struct hf_model *m)
     read_llama_like(h, m, 1e-6, 10000);
     m->spec.kv_heads = hf_int(h, "num_key_value_heads", 4);
     m->spec.qk_norm = true;
-    read_qwen_moe(h, m, 128, 768);
+    read_qwen_moe(h, m, 128, 768, 8);
 }
 
 /* ---- the families -------------------------------------------------------------------------- */
@@ -420,31 +425,17 @@ static void settle(struct hf_model *m)
     s->qkv_bias = m->qkv_bias && !m->out_bias && !m->mlp_bias;
     if (!s->bias && !s->qkv_bias && (m->qkv_bias || m->out_bias || m->mlp_bias))
         s->features |= SPEC_PART_BIAS;
-    if (m->experts && !m->runs_experts)
-        s->features |= SPEC_EXPERTS;
-    if (m->experts && m->runs_experts) {
-        s->experts = m->experts;
-        s->expert_ffn = m->expert_ffn;
-    }
     spec_settle(s);
 }
 
 static int check_model(struct hf_reader *h, const struct hf_model *m)
 {
-    enum { EXPERTS_MAX = 1 << 16, FFN_MAX = 1 << 24 };
     if (spec_check(&m->spec, h->e)) {
         if (h->e)
             h->e->code = ERR_DATA;
         err_wrap(h->e, "%s", h->path);
         return ERR_DATA;
     }
-    if (m->experts < 0 || m->experts > EXPERTS_MAX || m->expert_ffn < 0 ||
-        m->expert_ffn > FFN_MAX || m->shared_ffn < 0 || m->shared_ffn > FFN_MAX ||
-        (m->experts && !m->expert_ffn))
-        return err_set(h->e, ERR_DATA,
-                       "%s: %lld experts with an MLP of %lld, and a shared one of %lld, are none",
-                       h->path, (long long)m->experts, (long long)m->expert_ffn,
-                       (long long)m->shared_ffn);
     return 0;
 }
 
@@ -496,14 +487,19 @@ int hf_model_of_spec(const struct spec *s, const char *name, struct hf_model *re
 {
     bool rope = s->position == SPEC_ROPE, layernorm = s->norm == SPEC_LAYERNORM;
     bool gated = s->act == SPEC_SWIGLU;
-    struct hf_model m = {.spec = *s, .experts = s->experts, .expert_ffn = s->expert_ffn};
+    struct hf_model m = {.spec = *s};
     m.qkv_bias = s->bias || s->qkv_bias;
     m.out_bias = m.mlp_bias = s->bias;
     if (s->features || s->rope_scaling == SPEC_ROPE_LONG)
         return err_set(e, ERR_USAGE, "%s: it has no config.json, which its family needs", name);
-    if (s->experts && !layernorm && rope && !s->qkv_bias && !s->qk_norm && !s->parallel &&
-        s->rope_percent == 1 && !s->route_before && s->rope_scaling == SPEC_ROPE_PLAIN &&
-        s->hidden == s->heads * s->head_dim)
+    bool moe = s->experts && !layernorm && rope && !s->parallel && s->rope_percent == 1;
+    if (moe && !s->qk_norm && s->qkv_bias && s->shared_gate && s->hidden == s->heads * s->head_dim)
+        m.family = HF_QWEN2_MOE;
+    else if (moe && s->qk_norm && !s->qkv_bias && !s->shared_ffn)
+        m.family = HF_QWEN3_MOE;
+    else if (moe && !s->qkv_bias && !s->qk_norm && !s->shared_ffn && !s->route_before &&
+             spec_layers_none(&s->dense) && s->rope_scaling == SPEC_ROPE_PLAIN &&
+             s->hidden == s->heads * s->head_dim)
         m.family = HF_MIXTRAL;
     else if (s->experts)
         return err_set(e, ERR_USAGE,

@@ -98,7 +98,7 @@ static const struct hf_key keys[] = {
     {"decoder_sparse_step", QWEN_MOE, SHAPE, NULL, NULL},
     {"mlp_only_layers", QWEN_MOE, SHAPE, NULL, NULL},
     {"num_experts_per_tok", MOE, SHAPE, NULL, NULL},
-    {"norm_topk_prob", QWEN_MOE, NOTHING, NULL, NULL},
+    {"norm_topk_prob", QWEN_MOE, SHAPE, NULL, NULL},
     {"output_router_logits", MOE, NOTHING, NULL, NULL},
     {"router_aux_loss_coef", MOE, SHAPE, NULL, NULL},
     {"router_jitter_noise", MOE, NOTHING, NULL, NULL},

@@ -274,7 +274,7 @@ struct build {
 
 static bool is_dense(const struct hf_model *m, int64_t layer)
 {
-    return !m->experts || (m->dense[layer / 8] >> layer % 8 & 1);
+    return !spec_has_experts(&m->spec, layer);
 }
 
 static bool row_holds(const struct build *b, enum hf_when when, int64_t layer)
@@ -304,7 +304,7 @@ static bool row_holds(const struct build *b, enum hf_when when, int64_t layer)
     case SPARSE_FUSED:
         return !is_dense(m, layer) && b->fused;
     case SHARED:
-        return !is_dense(m, layer) && m->shared_ffn;
+        return !is_dense(m, layer) && m->spec.shared_ffn;
     }
     BUG("when %d", (int)when);
 }
@@ -321,9 +321,9 @@ static int64_t dim_of(const struct hf_model *m, enum hf_dim d)
         [D_KEYS] = s->kv_heads * s->head_dim,
         [D_HEAD] = s->head_dim,
         [D_FFN] = s->ffn,
-        [D_EXPERTS] = m->experts,
-        [D_EXPERT_FFN] = m->expert_ffn,
-        [D_SHARED_FFN] = m->shared_ffn,
+        [D_EXPERTS] = m->spec.experts,
+        [D_EXPERT_FFN] = m->spec.expert_ffn,
+        [D_SHARED_FFN] = m->spec.shared_ffn,
     };
     return size[d];
 }
@@ -399,7 +399,7 @@ static void add_tensor(struct build *b, const struct hf_row *r, int64_t layer, i
     if (r->lie == COLS)
         t.size[0] = cols;
     else if (r->lie == STACK3)
-        t.size[0] = b->model->experts, t.size[2] = cols;
+        t.size[0] = b->model->spec.experts, t.size[2] = cols;
     else
         t.size[1] = cols;
     m->tensor = more(m->tensor, m->tensors, &b->tensors, sizeof(*m->tensor));
@@ -421,7 +421,7 @@ static void add_rows(struct build *b, const struct hf_row *r, size_t n, int64_t 
                      int64_t expert)
 {
     bool all = r->lie == STACK3;
-    int64_t experts = b->model->experts, at = 0;
+    int64_t experts = b->model->spec.experts, at = 0;
     add_tensor(b, r, layer, expert);
     for (int64_t e = all ? 0 : expert; e < (all ? experts : expert + 1); e++)
         for (size_t i = 0; i < n; i++) {
@@ -466,7 +466,7 @@ static void add_layer(struct build *b, const struct hf_names *f, size_t i, size_
         if (!is_per_expert(r))
             add_rows(b, r, n, layer, 0);
         else
-            for (int64_t e = 0; e < b->model->experts; e++)
+            for (int64_t e = 0; e < b->model->spec.experts; e++)
                 for (size_t k = 0; k < n; k++)
                     add_rows(b, &r[k], 1, layer, e);
     }

@@ -88,7 +88,7 @@ struct shape_value {
     double flag, file;
 };
 
-enum { SHAPE_VALUES = 27 };
+enum { SHAPE_VALUES = 30 };
 
 static const char *name_at(size_t offset)
 {
@@ -128,6 +128,9 @@ static void shape_values(const struct spec_flags *f, const struct spec *s,
         {NAME(qkv_bias), f->qkv_bias, s->bias || s->qkv_bias},
         {NAME(qk_norm), f->qk_norm, s->qk_norm},
         {NAME(parallel), f->parallel, s->parallel},
+        {NAME(no_position), f->no_position, s->position == SPEC_ROPE && f->no_position},
+        {NAME(shared_ffn), (double)f->shared_ffn, (double)s->shared_ffn},
+        {NAME(shared_gate), f->shared_gate, s->shared_gate},
         {NAME(untie), f->untie, !s->tied},
         {NAME(experts), (double)f->experts, (double)s->experts},
         /* these have no meaning without experts */
@@ -167,6 +170,8 @@ static int beside_model(const struct spec_flags *f, const char *name, int64_t vo
         s->init_std = f->init_std;
     if (is_given(f, NAME(balance_coeff)))
         s->balance_coeff = f->balance_coeff;
+    if (f->balancing)
+        s->balance_coeff = 0;
     if (is_given(f, NAME(z_coeff)))
         s->z_coeff = f->z_coeff;
     if (is_given(f, NAME(attention_dropout)))
@@ -250,6 +255,10 @@ static int check_needed(const struct spec_flags *f, int64_t vocab, struct err *e
         code = options_need("max-position-embeddings", f->max_positions, e);
     if (code)
         return code;
+    if (f->no_position && !f->rotary && f->position != SPEC_ROPE) {
+        err_set(e, ERR_USAGE, "--no-position-embedding: the model would know no positions");
+        return err_hint(e, "give --position-embedding-type rope");
+    }
     if (vocab < 1) {
         err_set(e, ERR_USAGE, "the size of the vocabulary is not known");
         return err_hint(e, "name the tokenizer");
@@ -316,7 +325,9 @@ static struct spec from_options(const struct spec_flags *f, int64_t vocab)
                       : f->ffn      ? f->ffn
                                     : ffn,
         .route_before = f->route_before,
-        .balance_coeff = f->balance_coeff,
+        .shared_ffn = f->shared_ffn,
+        .shared_gate = f->shared_gate,
+        .balance_coeff = f->balancing ? 0 : f->balance_coeff,
         .z_coeff = f->z_coeff,
     };
     spec_settle(&s);

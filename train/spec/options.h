@@ -49,6 +49,10 @@ struct spec_flags {
     double attention_dropout, hidden_dropout;
     int64_t experts, topk, expert_ffn; /* --num-experts, --moe-router-topk, --moe-ffn-hidden-size */
     bool route_before;                 /* --moe-router-pre-softmax */
+    int64_t shared_ffn;                /* --moe-shared-expert-intermediate-size */
+    bool shared_gate;                  /* --moe-shared-expert-gate */
+    int balancing;                     /* --moe-router-load-balancing-type: 1, none */
+    bool no_position;                  /* --no-position-embedding: of a learned table */
     double balance_coeff, z_coeff;     /* --moe-aux-loss-coeff, --moe-z-loss-coeff */
     const char *hf_config;             /* --hf-config: a file, or the folder that has it */
     struct opt_list ignored_keys;      /* --ignore-config-key */
@@ -91,6 +95,11 @@ struct spec_flags {
         OPT_ROW(.name = "use-rotary-position-embeddings", .type = OPT_SWITCH,                      \
                 .offset = offsetof(S, m.rotary), .group = "model", .verbs = v,                     \
                 .help = "same as --position-embedding-type rope"),                                 \
+        OPT_ROW(.name = "no-position-embedding", .type = OPT_SWITCH,                               \
+                .offset = offsetof(S, m.no_position), .group = "model", .verbs = v,                \
+                .brief = "no table of positions; with rotary ones alone",                          \
+                .help = "no learned table of positions; expected with rotary ones, which have "    \
+                        "none"),                                                                   \
         OPT_ROW(.name = "rotary-base", .type = OPT_REAL, .offset = offsetof(S, m.rotary_base),     \
                 .def = "10000", .min = 1, .max = 1e12, .meta = "X", .group = "model", .verbs = v,  \
                 .needs =                                                                           \
@@ -175,6 +184,22 @@ struct spec_flags {
                 .brief = "softmax over all experts, then top-k",                                   \
                 .help = "weights of a token's experts from the softmax over all experts; without " \
                         "it over the chosen ones, so that they sum to 1"),                         \
+        OPT_ROW(.name = "moe-shared-expert-intermediate-size", .type = OPT_INT,                    \
+                .offset = offsetof(S, m.shared_ffn), .unset = "no shared expert", .min = 0,        \
+                .max = 1e7, .meta = "N", .group = "experts", .verbs = v,                           \
+                .needs = "num-experts, hf-config", .brief = "width of a shared expert",            \
+                .help = "width of an expert that every token passes, besides its own"),            \
+        OPT_ROW(.name = "moe-shared-expert-gate", .type = OPT_SWITCH,                              \
+                .offset = offsetof(S, m.shared_gate), .group = "experts", .verbs = v,              \
+                .needs = "moe-shared-expert-intermediate-size, hf-config",                         \
+                .brief = "sigmoid gate of the shared expert",                                      \
+                .help = "the shared expert's output is multiplied by a sigmoid of its own"),       \
+        OPT_ROW(.name = "moe-router-load-balancing-type", .type = OPT_CHOICE,                      \
+                .offset = offsetof(S, m.balancing), .def = "aux_loss", .meta = "aux_loss|none",    \
+                .group = "experts", .verbs = v, .needs = "num-experts, hf-config",                 \
+                .brief = "how the experts' load is balanced",                                      \
+                .help = "how the load of experts is balanced: by the loss that "                   \
+                        "--moe-aux-loss-coeff weighs, or not at all"),                             \
         OPT_ROW(.name = "moe-aux-loss-coeff", .type = OPT_REAL,                                    \
                 .offset = offsetof(S, m.balance_coeff), .def = "0", .max = 1e6, .meta = "X",       \
                 .group = "experts", .verbs = v, .needs = "num-experts, hf-config",                 \

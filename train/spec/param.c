@@ -24,6 +24,7 @@ enum dim {
     DIM_FFN,
     DIM_EXPERTS,
     DIM_EXPERT_FFN,
+    DIM_SHARED_FFN,
     DIMS
 };
 
@@ -42,6 +43,8 @@ enum when {
     DENSE,
     DENSE_BIAS,
     MIXTURE,
+    SHARED,
+    SHARED_GATE,
     GATED,
     GATED_BIAS,
     UNTIED
@@ -113,6 +116,12 @@ static const struct row rows[] = {
 
     {PARAM_ROUTER,      MIXTURE, LAYER, PARTIAL, SPLIT_NONE, INIT_NORMAL,    DIM_HIDDEN,
         {{"mlp.router.weight", DIM_EXPERTS}}},
+    {PARAM_SHARED_UP,   SHARED,  LAYER, WHOLE, SPLIT_ROWS, INIT_NORMAL,      DIM_HIDDEN,
+        {{"mlp.shared.gate.weight", DIM_SHARED_FFN}, {"mlp.shared.up.weight", DIM_SHARED_FFN}}},
+    {PARAM_SHARED_DOWN, SHARED,  LAYER, WHOLE, SPLIT_COLS, INIT_NORMAL_OUT,  DIM_SHARED_FFN,
+        {{"mlp.shared.down.weight", DIM_HIDDEN}}},
+    {PARAM_SHARED_GATE, SHARED_GATE, LAYER, PARTIAL, SPLIT_NONE, INIT_NORMAL, DIM_HIDDEN,
+        {{"mlp.shared_gate.weight", DIM_ONE}}},
     {PARAM_EXPERT_UP,   MIXTURE, LAYER, WHOLE, SPLIT_ROWS, INIT_NORMAL,      DIM_HIDDEN,
         {{EXPERT "gate.weight", DIM_EXPERT_FFN}, {EXPERT "up.weight", DIM_EXPERT_FFN}}},
     {PARAM_EXPERT_DOWN, MIXTURE, LAYER, WHOLE, SPLIT_COLS, INIT_NORMAL_OUT,  DIM_EXPERT_FFN,
@@ -129,9 +138,10 @@ static const struct row rows[] = {
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-static bool has(const struct spec *s, enum when w)
+/* layer: of rows that belong to one. */
+static bool has(const struct spec *s, enum when w, int64_t layer)
 {
-    bool gated = s->act == SPEC_SWIGLU, dense = !s->experts;
+    bool gated = s->act == SPEC_SWIGLU, dense = layer < 0 || !spec_has_experts(s, layer);
     switch (w) {
     case ALWAYS:
         return true;
@@ -151,6 +161,10 @@ static bool has(const struct spec *s, enum when w)
         return dense && s->bias;
     case MIXTURE:
         return !dense;
+    case SHARED:
+        return !dense && s->shared_ffn;
+    case SHARED_GATE:
+        return !dense && s->shared_gate;
     case PLAIN:
         return dense && !gated;
     case PLAIN_BIAS:
@@ -178,6 +192,7 @@ static int64_t dim_size(const struct spec *s, enum dim d)
         [DIM_FFN] = s->ffn,
         [DIM_EXPERTS] = s->experts,
         [DIM_EXPERT_FFN] = s->expert_ffn,
+        [DIM_SHARED_FFN] = s->shared_ffn,
     };
     return size[d];
 }
@@ -187,16 +202,25 @@ static bool of_experts(const struct row *r)
     return r->kind == PARAM_EXPERT_UP || r->kind == PARAM_EXPERT_DOWN;
 }
 
+/* How many layers have the row; of one that belongs to none, 1 or 0. */
+static int64_t layers_with(const struct spec *s, const struct row *r)
+{
+    int64_t n = 0;
+    if (!r->layered)
+        return has(s, r->when, -1);
+    for (int64_t l = 0; l < s->layers; l++)
+        n += has(s, r->when, l);
+    return n;
+}
+
 int64_t spec_parameters(const struct spec *s)
 {
     int64_t sum = 0;
     for (int i = 0; i < ROWS; i++) {
         const struct row *r = &rows[i];
-        if (!has(s, r->when))
-            continue;
+        int64_t n = layers_with(s, r) * (of_experts(r) ? s->experts : 1);
         for (int k = 0; k < SOURCES && r->source[k].name; k++)
-            sum += dim_size(s, r->source[k].rows) * dim_size(s, r->cols) *
-                   (r->layered ? s->layers : 1) * (of_experts(r) ? s->experts : 1);
+            sum += dim_size(s, r->source[k].rows) * dim_size(s, r->cols) * n;
     }
     return sum;
 }
@@ -338,7 +362,7 @@ static int check_layout(const struct spec *s, struct layout l, struct err *e)
     const struct layout_model model = {.layers = s->layers,
                                        .heads = s->heads,
                                        .kv_heads = s->kv_heads,
-                                       .ffn = s->experts ? 0 : s->ffn,
+                                       .ffn = spec_cut_channels(s),
                                        .padded_vocab = s->padded_vocab,
                                        .experts = s->experts,
                                        .expert_ffn = s->expert_ffn};
@@ -366,9 +390,9 @@ static int add_rows(struct params *ps, int from, int layer, const struct spot *o
     int i = from;
     begin_unit(ps, o);
     for (; i < ROWS && rows[i].layered == (layer >= 0); i++)
-        if (has(&ps->spec, rows[i].when) && !of_experts(&rows[i]))
+        if (has(&ps->spec, rows[i].when, layer) && !of_experts(&rows[i]))
             add_param(ps, &rows[i], layer, o);
-        else if (has(&ps->spec, rows[i].when) && !mesh_spreads_experts(o->layout->mesh))
+        else if (has(&ps->spec, rows[i].when, layer) && !mesh_spreads_experts(o->layout->mesh))
             for (one.expert = 0; one.expert < ps->spec.experts; one.expert++)
                 add_param(ps, &rows[i], layer, &one);
     return i;
@@ -386,6 +410,8 @@ static void add_experts(struct params *ps, struct stage stage, struct spot o)
 {
     int n = (int)ps->spec.experts / o.layout->mesh.ep;
     for (int l = stage.first; l < stage.first + stage.layers; l++) {
+        if (!spec_has_experts(&ps->spec, l))
+            continue;
         if (o.layout->zero > 1) /* a layer's experts are shared out by themselves */
             pad_experts(ps, o.layout);
         for (int i = 0; i < ROWS; i++)

@@ -36,6 +36,9 @@ enum param_kind {
     PARAM_DOWN,        /* [C, F]                   layers.N.mlp.down.weight */
     PARAM_DOWN_B,      /* [C] */
     PARAM_ROUTER,      /* [E, C]                   layers.N.mlp.router.weight */
+    PARAM_SHARED_UP,   /* [2S, C]                layers.N.mlp.shared.{gate,up}.weight */
+    PARAM_SHARED_DOWN, /* [C, S]                 layers.N.mlp.shared.down.weight */
+    PARAM_SHARED_GATE, /* [1, C]                 layers.N.mlp.shared_gate.weight */
     PARAM_EXPERT_UP,   /* [2F, C]               layers.N.mlp.experts.E.{gate,up}.weight */
     PARAM_EXPERT_DOWN, /* [C, F]                layers.N.mlp.experts.E.down.weight */
     PARAM_NORM,        /* [C]                      norm.weight: before the head */

@@ -49,6 +49,39 @@ V(llama_3_1_8b)  = {SHAPE("32", "4096", "32", "131072"), LLAMA3, {"ffn-hidden-si
                     UNTIED, END};
 V(llama_3_1_70b) = {SHAPE("80", "8192", "64", "131072"), LLAMA3, {"ffn-hidden-size", "28672"},
                     UNTIED, END};
+
+#define GQA(groups) {"group-query-attention", "true"}, {"num-query-groups", groups}
+#define MODERN \
+    {"position-embedding-type", "rope"}, {"normalization", "RMSNorm"}, {"swiglu", "true"}, \
+    {"disable-bias-linear", "true"}, {"attention-dropout", "0"}, {"hidden-dropout", "0"}
+#define QWEN MODERN, {"rotary-base", "1000000"}, {"norm-epsilon", "1e-6"}
+#define QWEN2 QWEN, {"add-qkv-bias", "true"}
+#define QWEN3 QWEN, {"qk-layernorm", "true"}, {"kv-channels", "128"}
+#define NEOX \
+    {"position-embedding-type", "rope"}, {"rotary-percent", "0.25"}, \
+    {"bias-gelu-fusion", "false"}, {"use-parallel-residual", "true"}, \
+    {"attention-dropout", "0"}, {"hidden-dropout", "0"}, UNTIED
+#define EXPERTS(n, k, ffn) \
+    {"num-experts", n}, {"moe-router-topk", k}, {"moe-ffn-hidden-size", ffn}, \
+    {"moe-aux-loss-coeff", "1e-3"}
+
+V(qwen25_05b) = {SHAPE("24", "896",  "14", "32768"),  QWEN2, GQA("2"),
+                 {"ffn-hidden-size", "4864"}, END};
+V(qwen25_7b)  = {SHAPE("28", "3584", "28", "131072"), QWEN2, GQA("4"),
+                 {"ffn-hidden-size", "18944"}, UNTIED, END};
+V(qwen3_06b)  = {SHAPE("28", "1024", "16", "40960"),  QWEN3, GQA("8"),
+                 {"ffn-hidden-size", "3072"}, END};
+V(qwen3_8b)   = {SHAPE("36", "4096", "32", "40960"),  QWEN3, GQA("8"),
+                 {"ffn-hidden-size", "12288"}, UNTIED, END};
+V(qwen3_30b)  = {SHAPE("48", "2048", "32", "40960"),  QWEN3, GQA("4"),
+                 {"ffn-hidden-size", "6144"}, EXPERTS("128", "8", "768"), UNTIED, END};
+V(pythia_70m) = {SHAPE("6",  "512",  "8",  "2048"), NEOX, END};
+V(neox_20b)   = {SHAPE("44", "6144", "64", "2048"), NEOX, END};
+V(mistral_7b) = {SHAPE("32", "4096", "32", "32768"), MODERN, GQA("8"), UNTIED,
+                 {"ffn-hidden-size", "14336"}, {"rotary-base", "1000000"}, END};
+V(mixtral)    = {SHAPE("32", "4096", "32", "32768"), MODERN, GQA("8"), UNTIED,
+                 {"ffn-hidden-size", "14336"}, {"rotary-base", "1000000"},
+                 EXPERTS("8", "2", "14336"), END};
 /* clang-format on */
 
 const struct opt_preset spec_presets[] = {
@@ -69,5 +102,14 @@ const struct opt_preset spec_presets[] = {
     {"llama-3.2-1b", "Llama 3.2 1B", llama_3_2_1b},
     {"llama-3.1-8b", "Llama 3.1 8B", llama_3_1_8b},
     {"llama-3.1-70b", "Llama 3.1 70B", llama_3_1_70b},
+    {"qwen2.5-0.5b", "Qwen 2.5 0.5B", qwen25_05b},
+    {"qwen2.5-7b", "Qwen 2.5 7B", qwen25_7b},
+    {"qwen3-0.6b", "Qwen 3 0.6B", qwen3_06b},
+    {"qwen3-8b", "Qwen 3 8B", qwen3_8b},
+    {"qwen3-30b-a3b", "Qwen 3 30B, 3B of which work on a token", qwen3_30b},
+    {"pythia-70m", "Pythia, GPT-NeoX of 70 M parameters", pythia_70m},
+    {"gpt-neox-20b", "GPT-NeoX 20B", neox_20b},
+    {"mistral-7b", "Mistral 7B v0.2, without a window", mistral_7b},
+    {"mixtral-8x7b", "Mixtral, 8 experts", mixtral},
     {NULL, NULL, NULL},
 };

@@ -74,21 +74,24 @@ struct spec {
     double rope_factor, rope_low, rope_high; /* llama3 scaling: 8, 1, 4 */
     int64_t rope_old_length;                 /* 8192 */
     struct spec_longrope longrope;
-    bool tied;     /* the head is the word embedding */
-    bool bias;     /* on linear layers (and LayerNorm always has one) */
-    bool qkv_bias; /* on q, k, v alone (Qwen 2) */
-    int64_t experts,
-        topk;           /* of a mixture of experts in every layer, and those of a token; 0: none */
-    int64_t expert_ffn; /* MLP channels of an expert */
-    bool route_before;  /* an expert's weight is its part of the softmax over all, not over topk */
+    bool tied;             /* the head is the word embedding */
+    bool bias;             /* on linear layers (and LayerNorm always has one) */
+    bool qkv_bias;         /* on q, k, v alone (Qwen 2) */
+    int64_t experts, topk; /* of a mixture of experts in each layer but `dense`, and those of a
+                              token; 0: none */
+    int64_t expert_ffn;    /* MLP channels of an expert */
+    bool route_before; /* an expert's weight is its part of the softmax over all, not over topk */
     double balance_coeff, z_coeff; /* of the balancing and z losses; training only */
     bool qk_norm;                  /* RMS norm of each head of queries and keys, before rotary */
     int64_t window; /* of a layer in `windowed`: a query sees so many keys, its own the last; 0: all
                        before it */
     struct spec_layers windowed;
-    bool parallel;     /* attention and MLP both read the block's input (GPT-NeoX) */
-    unsigned features; /* bits of enum spec_feature */
-    double init_std;   /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
+    int64_t shared_ffn; /* channels of an expert that every token passes beside those; 0: none */
+    bool shared_gate;   /* whose output is multiplied by a sigmoid of its own */
+    struct spec_layers dense; /* layers without experts */
+    bool parallel;            /* attention and MLP both read the block's input (GPT-NeoX) */
+    unsigned features;        /* bits of enum spec_feature */
+    double init_std;          /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
     double hidden_dropout, attention_dropout; /* training only */
 };
 
@@ -113,6 +116,17 @@ static inline void spec_layers_add(struct spec_layers *s, int64_t layer)
 }
 
 bool spec_layers_none(const struct spec_layers *s);
+
+static inline bool spec_has_experts(const struct spec *s, int64_t layer)
+{
+    return s->experts && !spec_layers_has(&s->dense, layer);
+}
+
+/*
+ * Of the MLPs that tensor-parallel ranks cut, those of dense layers and shared experts, the
+ * greatest number of channels that divides all; 0: there are none.
+ */
+int64_t spec_cut_channels(const struct spec *s);
 
 /* The window of a layer, counted from the model's first; 0: none. */
 static inline int64_t spec_window(const struct spec *s, int64_t layer)

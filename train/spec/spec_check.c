@@ -117,6 +117,14 @@ static int check_window(const struct spec *s, struct err *e)
     return 0;
 }
 
+static int64_t expert_layers(const struct spec *s)
+{
+    int64_t n = 0;
+    for (int64_t l = 0; l < s->layers; l++)
+        n += spec_has_experts(s, l);
+    return n;
+}
+
 static int check_experts(const struct spec *s, struct err *e)
 {
     if (!s->experts)
@@ -136,6 +144,14 @@ static int check_experts(const struct spec *s, struct err *e)
         return err_set(e, ERR_USAGE,
                        "num-experts %lld: expected experts with swiglu and without biases",
                        (long long)s->experts);
+    if (s->shared_ffn < 0 || s->shared_ffn > 1 << 24 || (s->shared_gate && !s->shared_ffn))
+        return err_set(e, ERR_USAGE,
+                       "moe-shared-expert-intermediate-size is %lld%s: expected 1 to %d, or no "
+                       "shared expert",
+                       (long long)s->shared_ffn, s->shared_gate ? " with a gate" : "", 1 << 24);
+    if (expert_layers(s) == 0)
+        return err_set(e, ERR_USAGE, "num-experts %lld: all %lld layers are without experts",
+                       (long long)s->experts, (long long)s->layers);
     if (!(s->balance_coeff >= 0) || !isfinite(s->balance_coeff) || !(s->z_coeff >= 0) ||
         !isfinite(s->z_coeff))
         return err_set(e, ERR_USAGE,
@@ -221,13 +237,26 @@ void spec_settle(struct spec *s)
     if (!s->window)
         s->windowed = (struct spec_layers){0};
     s->features |= spec_described(s);
-    if (s->experts)
+    if (s->experts && spec_layers_none(&s->dense))
         s->ffn = s->expert_ffn; /* no layer has another MLP */
     if (!s->experts) {
         s->topk = s->expert_ffn = 0;
         s->route_before = false;
         s->balance_coeff = s->z_coeff = 0;
+        s->shared_ffn = s->shared_gate = 0;
+        s->dense = (struct spec_layers){0};
     }
+}
+
+int64_t spec_cut_channels(const struct spec *s)
+{
+    int64_t a = expert_layers(s) < s->layers ? s->ffn : 0, b = s->shared_ffn;
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
 }
 
 int64_t spec_rotary(const struct spec *s)
@@ -246,7 +275,9 @@ double spec_step_flops(const struct spec *s, int64_t batch, int64_t length)
     double B = (double)batch, T = (double)length, L = (double)s->layers, C = (double)s->hidden;
     double queries = (double)(s->head_dim * s->heads) / C;
     double groups = (double)s->kv_heads / (double)s->heads;
-    double ffn = s->experts ? (double)(s->topk * s->expert_ffn) : (double)s->ffn;
+    double mixed = (double)expert_layers(s) / L;
+    double ffn =
+        mixed * (double)(s->topk * s->expert_ffn + s->shared_ffn) + (1 - mixed) * (double)s->ffn;
     double mlp = ffn / C * (s->act == SPEC_SWIGLU ? 1.5 : 1.0);
     double head = (double)s->padded_vocab / (2 * L * C);
     return 12 * B * T * L * C * C * ((1 + groups + T / (2 * C)) * queries + mlp + head);

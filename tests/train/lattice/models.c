@@ -74,3 +74,23 @@ struct spec cell_mistral(void)
             spec_layers_add(&s.windowed, l);
     return s;
 }
+
+struct spec cell_qwen_moe(void)
+{
+    struct spec s = cell_mixtral();
+    s.qkv_bias = true;
+    s.route_before = true;
+    s.shared_ffn = 24;
+    s.shared_gate = true;
+    s.ffn = 32;
+    spec_layers_add(&s.dense, 1);
+    return s;
+}
+
+struct spec cell_qwen3_moe(void)
+{
+    struct spec s = cell_mixtral();
+    s.qk_norm = true;
+    s.head_dim = 6;
+    return s;
+}

@@ -20,6 +20,10 @@ struct spec cell_neox(void);
 struct spec cell_phi3(void);
 /* Mixtral: Llama with 4 experts, 2 for each token, balancing and z losses. */
 struct spec cell_mixtral(void);
+/* Qwen2-MoE: biases on q, k and v, a shared expert with a gate, the second layer dense. */
+struct spec cell_qwen_moe(void);
+/* Qwen3-MoE: QK norm, the weights of a token's experts sum to 1. */
+struct spec cell_qwen3_moe(void);
 /* Mistral: Llama with windows of 3 keys, in two of three layers. */
 struct spec cell_mistral(void);
 

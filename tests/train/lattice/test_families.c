@@ -36,5 +36,8 @@ FAMILY(qwen3)
 FAMILY(mistral)
 FAMILY(neox)
 FAMILY(phi3)
+FAMILY(qwen_moe)
+FAMILY(qwen3_moe)
 
-T_MAIN(T_CASE(qwen3), T_CASE(mistral), T_CASE(neox), T_CASE(phi3))
+T_MAIN(T_CASE(qwen3), T_CASE(mistral), T_CASE(neox), T_CASE(phi3), T_CASE(qwen_moe),
+       T_CASE(qwen3_moe))

@@ -181,6 +181,17 @@ static void mixtral_gradients(void)
     check_gradients(s);
 }
 
+static void qwen_moe_gradients(void)
+{
+    struct spec s = tiny_qwen_moe();
+    check_gradients(s);
+    s.shared_gate = false;
+    s.route_before = s.qkv_bias = false;
+    s.qk_norm = true; /* Qwen3-MoE */
+    s.hidden_dropout = 0.1;
+    check_gradients(s);
+}
+
 /* The same text, token by token through the cache and at once. */
 static void check_cache(struct spec spec)
 {
@@ -267,6 +278,13 @@ static void longrope_follows_the_length(void)
     T_CHECK(memcmp(logits[0][1], logits[1][1], sizeof(logits[0][1])));
 }
 
+static void qwen_moe_cache_equals_whole(void)
+{
+    struct spec s = tiny_qwen_moe();
+    s.init_std = 0.5;
+    check_cache(s);
+}
+
 static void mixtral_cache_equals_whole(void)
 {
     struct spec s = tiny_mixtral();
@@ -304,7 +322,8 @@ static void threads_do_not_change_a_bit(void)
 
 T_MAIN(T_CASE(documents_do_not_see_each_other), T_CASE(gpt_gradients),
        T_CASE(gpt_gradients_with_dropout), T_CASE(gpt_gradients_erf_untied),
-       T_CASE(llama_gradients), T_CASE(qwen3_gradients), T_CASE(phi3_gradients),
+       T_CASE(llama_gradients), T_CASE(qwen3_gradients), T_CASE(qwen_moe_gradients),
+       T_CASE(qwen_moe_cache_equals_whole), T_CASE(phi3_gradients),
        T_CASE(phi3_cache_up_to_its_old_length), T_CASE(longrope_follows_the_length),
        T_CASE(neox_gradients), T_CASE(neox_cache_equals_whole), T_CASE(qwen3_cache_equals_whole),
        T_CASE(mixtral_gradients), T_CASE(mixtral_cache_equals_whole),

@@ -95,9 +95,11 @@ static const char *const tiny[] = {
     TINY("gemma2") "}",
     TINY("gemma3_text") "}",
     TINY("mixtral") ", \"num_local_experts\": 3}",
-    TINY("qwen2_moe") ", \"num_experts\": 3, \"moe_intermediate_size\": 10,"
+    TINY("qwen2_moe") ", \"num_experts\": 3, \"num_experts_per_tok\": 2, "
+                      "\"moe_intermediate_size\": 10,"
                       " \"shared_expert_intermediate_size\": 14, \"mlp_only_layers\": [1]}",
-    TINY("qwen3_moe") ", \"num_local_experts\": 3, \"moe_intermediate_size\": 10,"
+    TINY("qwen3_moe") ", \"num_local_experts\": 3, \"num_experts_per_tok\": 2, "
+                      "\"moe_intermediate_size\": 10,"
                       " \"decoder_sparse_step\": 2}",
     TINY("phi3") ", \"original_max_position_embeddings\": 8, \"rope_scaling\": {\"type\": "
                  "\"longrope\","
@@ -210,7 +212,7 @@ static void globals_are_the_parameters_of_train(void)
         params_finish(&p);
         hf_map_finish(&map);
     }
-    T_EQ(runs, 9);
+    T_EQ(runs, 11);
 }
 
 /* ---- what lies where ----------------------------------------------------------------------- */
@@ -284,7 +286,7 @@ static void a_spec_finds_its_family(void)
             continue;
         }
         int code = hf_model_of_spec(&m.spec, "run", &again, &e);
-        if ((m.family == HF_QWEN2 || m.family == HF_MIXTRAL) &&
+        if ((m.family == HF_QWEN2 || m.family == HF_MIXTRAL || m.family == HF_QWEN2_MOE) &&
             code) { /* a head_dim of its own, which the class lacks */
             T_ERR(code, &e, ERR_USAGE, "no family");
             continue;

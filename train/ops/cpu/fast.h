@@ -68,6 +68,8 @@ void FAST(norm_bwd)(struct ops *o, const void *args, void *scratch);
 size_t FAST(norm_bwd_scratch)(const struct dev_desc *d, const void *args);
 void FAST(glu)(struct ops *o, const void *args, void *scratch);
 void FAST(glu_bwd)(struct ops *o, const void *args, void *scratch);
+void FAST(gate)(struct ops *o, const void *args, void *scratch);
+void FAST(gate_bwd)(struct ops *o, const void *args, void *scratch);
 void FAST(head_norm)(struct ops *o, const void *args, void *scratch);
 void FAST(head_norm_bwd)(struct ops *o, const void *args, void *scratch);
 size_t FAST(head_norm_bwd_scratch)(const struct dev_desc *d, const void *args);

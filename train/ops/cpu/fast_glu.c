@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ops/cpu/fast.h"
 
+#include <math.h>
+
 #include "base/core/fault.h"
 #include "train/ops/cpu/vec_edge.h"
 #include "train/ops/cpu/vec_math.h"
+#include "train/ops/experts.h"
 
 /* Gated units and rotary positions: what goes through pairs of numbers of a row. */
 
@@ -109,4 +112,57 @@ void FAST(rope)(struct ops *o, const void *args, void *scratch)
     struct rope_args a = *(const struct rope_args *)args;
     (void)scratch;
     pool_run(o->dev->pool, grain_tasks(a.x.size[0], a.x.size[1] * a.rotary), rope_task, &a);
+}
+
+/* ---- the gate of a shared expert ---------------------------------------------------------------
+ */
+
+static float gate_of(struct tensor logit, int64_t i)
+{
+    return 1 / (1 + expf(-row(logit, i)[0]));
+}
+
+static void gate_task(void *arg, int task, int thread)
+{
+    const struct gate_args *a = arg;
+    int64_t width = a->y.size[1];
+    struct range r = grain_range(a->y.size[0], width, task);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++) {
+        vf s = v_set1(gate_of(a->logit, i));
+        for (int64_t j = 0; j < width; j += VL)
+            v_put(row(a->y, i) + j, width - j, v_get(row(a->x, i) + j, width - j) * s);
+    }
+}
+
+void FAST(gate)(struct ops *o, const void *args, void *scratch)
+{
+    struct gate_args a = *(const struct gate_args *)args;
+    (void)scratch;
+    pool_run(o->dev->pool, grain_tasks(a.y.size[0], a.y.size[1]), gate_task, &a);
+}
+
+static void gate_bwd_task(void *arg, int task, int thread)
+{
+    const struct gate_bwd_args *a = arg;
+    int64_t width = a->dy.size[1];
+    struct range r = grain_range(a->dy.size[0], width, task);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++) {
+        float g = gate_of(a->logit, i);
+        vf s = v_set1(g), sum = v_zero();
+        for (int64_t j = 0; j < width; j += VL) {
+            vf dy = v_get(row(a->dy, i) + j, width - j);
+            sum = v_fma(dy, v_get(row(a->x, i) + j, width - j), sum);
+            v_put(row(a->dx, i) + j, width - j, dy * s);
+        }
+        row(a->dlogit, i)[0] = v_sum(sum) * g * (FAULT("gate_bwd") ? 1 : 1 - g);
+    }
+}
+
+void FAST(gate_bwd)(struct ops *o, const void *args, void *scratch)
+{
+    struct gate_bwd_args a = *(const struct gate_bwd_args *)args;
+    (void)scratch;
+    pool_run(o->dev->pool, grain_tasks(a.dy.size[0], a.dy.size[1]), gate_bwd_task, &a);
 }

@@ -37,6 +37,8 @@ void FAST(fill_table)(struct ops *o)
     o->entry[OP_PERMUTE_BWD] = (struct op_entry){FAST(permute_bwd), NULL, BACKEND};
     o->entry[OP_UNPERMUTE] = (struct op_entry){FAST(unpermute), NULL, BACKEND};
     o->entry[OP_UNPERMUTE_BWD] = (struct op_entry){FAST(unpermute_bwd), NULL, BACKEND};
+    o->entry[OP_GATE] = (struct op_entry){FAST(gate), NULL, BACKEND};
+    o->entry[OP_GATE_BWD] = (struct op_entry){FAST(gate_bwd), NULL, BACKEND};
     o->entry[OP_HEAD_NORM] = (struct op_entry){FAST(head_norm), NULL, BACKEND};
     o->entry[OP_HEAD_NORM_BWD] =
         (struct op_entry){FAST(head_norm_bwd), FAST(head_norm_bwd_scratch), BACKEND};

@@ -67,6 +67,8 @@ void REF(unpermute)(struct ops *o, const void *args, void *scratch);
 void REF(unpermute_bwd)(struct ops *o, const void *args, void *scratch);
 void REF(grouped)(struct ops *o, const void *args, void *scratch);
 void REF(grouped_bwd)(struct ops *o, const void *args, void *scratch);
+void REF(gate)(struct ops *o, const void *args, void *scratch);
+void REF(gate_bwd)(struct ops *o, const void *args, void *scratch);
 void REF(head_norm)(struct ops *o, const void *args, void *scratch);
 void REF(head_norm_bwd)(struct ops *o, const void *args, void *scratch);
 

@@ -249,3 +249,39 @@ void REF(grouped_bwd)(struct ops *o, const void *args, void *scratch)
                 *d = FAULT("grouped_bwd") ? (real)sum : *d + (real)sum;
             }
 }
+
+/* ---- the gate of a shared expert ---------------------------------------------------------------
+ */
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+void REF(gate)(struct ops *o, const void *args, void *scratch)
+{
+    const struct gate_args *a = args;
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < a->y.size[0]; i++) {
+        double s = sigmoid((double)row(a->logit, i)[0]);
+        for (int64_t j = 0; j < a->y.size[1]; j++)
+            row(a->y, i)[j] = (real)((double)row(a->x, i)[j] * s);
+    }
+}
+
+void REF(gate_bwd)(struct ops *o, const void *args, void *scratch)
+{
+    const struct gate_bwd_args *a = args;
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < a->dy.size[0]; i++) {
+        double s = sigmoid((double)row(a->logit, i)[0]), sum = 0;
+        for (int64_t j = 0; j < a->dy.size[1]; j++) {
+            double dy = (double)row(a->dy, i)[j];
+            sum += dy * (double)row(a->x, i)[j];
+            row(a->dx, i)[j] = (real)(dy * s);
+        }
+        row(a->dlogit, i)[0] = (real)(sum * s * (FAULT("gate_bwd") ? 1 : 1 - s));
+    }
+}

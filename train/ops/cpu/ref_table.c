@@ -33,6 +33,8 @@ void REF(fill_table)(struct ops *o)
         [OP_UNPERMUTE_BWD] = {REF(unpermute_bwd), NULL, "ref"},
         [OP_GROUPED] = {REF(grouped), NULL, "ref"},
         [OP_GROUPED_BWD] = {REF(grouped_bwd), NULL, "ref"},
+        [OP_GATE] = {REF(gate), NULL, "ref"},
+        [OP_GATE_BWD] = {REF(gate_bwd), NULL, "ref"},
         [OP_HEAD_NORM] = {REF(head_norm), NULL, "ref"},
         [OP_HEAD_NORM_BWD] = {REF(head_norm_bwd), NULL, "ref"},
         [OP_MOMENTS] = {REF(moments), NULL, "ref"},
