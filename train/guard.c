@@ -8,6 +8,7 @@
 #include "base/core/log.h"
 #include "base/core/array.h"
 #include "base/core/mem.h"
+#include "train/engine/state.h"
 #include "train/watch/replica.h"
 
 /* The process does not return from where it is: its own watchdog says what is known and ends it. */
@@ -125,4 +126,21 @@ void guard_tell_others(struct job *j, struct err *e)
     comm_abort(c, &why);
     if (c->fault_heard && j->o->world->one_output && strstr(e->msg, c->fault_text))
         e->msg[0] = 0;
+}
+
+void guard_blocks(struct job *j, bool skipped)
+{
+    int still, single;
+    if (j->rank.at.steps != 1 || skipped || !job_is_first(j))
+        return;
+    state_odd_blocks(&j->rank, &still, &single);
+    if (still)
+        log_warn("%d blocks of weights had a gradient of zero in the first step: --optimizer "
+                 "sgd-sai will "
+                 "not move them",
+                 still);
+    if (single)
+        log_warn("%d blocks of weights have a single element: --optimizer sgd-sai scales their "
+                 "steps by 1e8 times the gradient",
+                 single);
 }

@@ -22,6 +22,9 @@ void guard_enter(struct job *j, enum watch_phase p);
 /* rank_config.progress, `arg` a struct job. */
 void guard_progress(void *arg, enum rank_phase p, int64_t step);
 
+/* After a step: warns of blocks that SGD-SaI will not move, or not with measure, once. */
+void guard_blocks(struct job *j, bool skipped);
+
 /*
  * All processes together: that those which hold the same weights hold the same bytes. ERR_FAULT
  * names the tensor and the ranks.

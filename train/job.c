@@ -342,6 +342,8 @@ int job_spec(struct job *j, bool from_checkpoint, struct err *e)
     int code = j->vocab < 1 && j->data_prefix ? without_vocabulary(j, e) : 0;
     if (!code)
         code = spec_from_flags(&j->o->model, j->vocab, j->layout.mesh.tp, &j->spec, e);
+    if (!code && j->o->pad_in_loss)
+        j->spec.vocab = j->spec.padded_vocab;
     if (!code && j->ckpt)
         code = state_same_model(j->ckpt, &j->spec, e);
     return code;

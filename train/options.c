@@ -180,6 +180,11 @@ static const struct opt rows[] = {
             .group = "training", .verbs = TRAINS, .brief = "weigh all tokens of a step alike",
             .help = "learn from the mean loss of all counted tokens of a step, instead of the mean "
                     "over micro-batches of each one's mean"),
+    OPT_ROW(.name = "pad-vocab-in-loss", .type = OPT_SWITCH, AT(pad_in_loss), .group = "training",
+            .verbs = TRAINS, .brief = "train embedding rows that are padding",
+            .help = "rows that pad the vocabulary (--make-vocab-size-divisible-by) are ids like "
+                    "others in the loss, in the weights and in checkpoints, as in Megatron-LM; "
+                    "without it they take no part"),
     OPT_ROW(.name = "optimizer", .type = OPT_CHOICE, AT(optimizer), .def = "adam",
             .meta = "adam|sgd|sgd-sai|muon", .group = "training", .verbs = TRAINS,
             .brief = "optimizer (adam: AdamW)",

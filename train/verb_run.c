@@ -320,6 +320,7 @@ static int one_step(struct run *r, struct err *e)
                    ? code /* a watchdog's sentence */
                    : err_wrap(e, "step %lld", (long long)j->rank.at.iteration + 1);
     int64_t at = j->rank.at.iteration;
+    guard_blocks(j, s.skipped);
     code = journal_step(&r->journal, &j->rank, &s, e);
     if (!s.skipped)
         anomaly_note(&r->anomaly, s.loss);

@@ -53,3 +53,30 @@ err_has "expected --train-samples or --train-tokens"
 expect 2 "$TRAIN" run $base --train-samples 30 --num-layers 4 --global-batch-size 8 --rampup-batch-size 2 2 8 --nproc-per-node 2 \
     --pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2
 err_has "--rampup-batch-size: virtual pipeline stages take micro-batches in groups of 2"
+
+t "--pad-vocab-in-loss counts the padded rows, in the loss and in checkpoints"
+pad="--train-iters 2 --global-batch-size 4 --eval-iters 0 --pad-vocab-in-loss"
+expect 0 "$TRAIN" run $base $pad --save pv
+loss=$(sed -n 's/.*lm loss: *\([^ ]*\) .*/\1/p' .out | head -n 1)
+check python3 -c "assert abs($loss - 4.852) < 0.1, $loss" # log 128, not log 60
+expect 0 "$TRAIN" run $base $pad --save pw --exit-interval 1
+expect 0 "$TRAIN" run $base $pad --save pw
+tensors pv/iter_0000002 >pv.bin
+tensors pw/iter_0000002 >pw.bin
+same pv.bin pw.bin
+expect 2 "$TRAIN" run $base --train-iters 3 --global-batch-size 4 --eval-iters 0 --save pw
+err_has "vocab"
+
+t "SGD-SaI and Muon train, and resume with the same bytes"
+for o in sgd-sai muon; do
+    run="--train-iters 4 --global-batch-size 4 --eval-iters 0 --optimizer $o --lr 1e-3"
+    expect 0 "$TRAIN" run $base $run --save $o
+    expect 0 "$TRAIN" run $base $run --save $o-2 --exit-interval 2
+    expect 0 "$TRAIN" run $base $run --save $o-2
+    tensors $o/iter_0000004 >a.bin
+    tensors $o-2/iter_0000004 >b.bin
+    same a.bin b.bin
+done
+has_file sgd-sai/iter_0000004/gsnr-00000.safetensors
+expect 2 "$TRAIN" run $base --train-iters 4 --global-batch-size 4 --optimizer sgd-sai --sai-statistics shard --nproc-per-node 2 --zero-stage 1
+err_has "expected --zero-stage 0"

@@ -224,3 +224,17 @@ int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *
     buf_finish(&what);
     return code;
 }
+
+void state_odd_blocks(struct rank *r, int *ret_still, int *ret_single)
+{
+    int64_t n = r->optim.rule->blocks ? r->optim.gsnr.size[0] : 0;
+    double *gsnr = mem_new((size_t)(2 * n) + 1, sizeof(*gsnr));
+    if (n) {
+        rank_fetch(r, gsnr, r->optim.gsnr);
+        rank_fetch(r, gsnr + n, tensor_rows(r->optim.stats, 0, n));
+    }
+    struct sai_odd odd = sai_find_odd(gsnr, gsnr + n, n);
+    *ret_still = odd.still;
+    *ret_single = odd.single;
+    free(gsnr);
+}

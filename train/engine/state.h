@@ -54,6 +54,11 @@ typedef int state_read(const void *from, const char *name, int rank, const int64
                        struct box_mem to, struct err *e);
 int state_load_weights(struct rank *r, state_read *read, const void *from, struct err *e);
 
+/* After the first step of an optimizer that has a number for each block of tensors (SGD-SaI): how
+ * many blocks have none, as their gradient was zero, and will never move, and how many are of a
+ * single element, whose number is as good as without bound. Both 0 for other optimizers. */
+void state_odd_blocks(struct rank *r, int *ret_still, int *ret_single);
+
 /* ERR_USAGE names the values in which the checkpoint's model differs from `ours` (spec_differ), the
  * checkpoint's first. */
 int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *e);
