@@ -10,7 +10,6 @@
 #include "base/thread/pool.h"
 #include "base/core/program.h"
 #include "train/engine/state.h"
-#include "train/earlier.h"
 #include "train/guard.h"
 #include "train/start.h"
 
@@ -459,27 +458,6 @@ static enum optim_kind optimizer_of(const struct train_options *o)
     return kind[o->optimizer][o->sgd_momentum > 0];
 }
 
-/* --use-checkpoint-opt_param-scheduler: learning rate and weight decay of the run that the
- * checkpoint is of. */
-static int adopt_schedule(struct job *j, struct err *e)
-{
-    const struct train_options *o = j->o;
-    const struct earlier_now now = {j->data_digest, j->global_batch, o->micro_batch, j->seq_length};
-    struct course was;
-    if (o->checkpoint_schedule && o->override_schedule)
-        return err_set(e, ERR_USAGE,
-                       "--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler "
-                       "exclude each other");
-    if (!o->checkpoint_schedule || !j->ckpt || (o->finetune && !j->ckpt_is_own))
-        return 0;
-    int code = earlier_course(j->opts, j->ckpt, &now, &was, e);
-    if (code)
-        return code;
-    j->course.lr = was.lr;
-    j->course.decay = was.decay;
-    return 0;
-}
-
 /* Batch arithmetic, and what the rank is to be. */
 static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
 {
@@ -490,7 +468,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                        (long long)o->seq_length, (long long)j->spec.max_positions);
     int code = batches(j, use, e);
     if (!code && use == MODEL_TRAIN)
-        code = adopt_schedule(j, e);
+        code = job_adopt_schedule(j, e);
     if (code)
         return code;
     *ret = (struct rank_config){.rank = j->comm.rank,

@@ -89,6 +89,10 @@ int job_agree(struct job *j, int code, struct err *e);
  */
 int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struct err *e);
 
+/* After batch arithmetic: with --use-checkpoint-opt_param-scheduler, learning rate and weight decay
+ * of the run that the checkpoint is of. */
+int job_adopt_schedule(struct job *j, struct err *e);
+
 /* Threads of this process: those of a job are taken to share a machine's processors. 0: all. */
 int job_threads(const struct job *j);
 

@@ -4,6 +4,7 @@
 
 #include "base/core/log.h"
 #include "base/core/mem.h"
+#include "train/earlier.h"
 #include "train/engine/world.h"
 #include "train/job.h"
 #include "train/schedule/balance.h"
@@ -222,6 +223,25 @@ static int shards_fit(const struct job *j, struct err *e)
     return err_set(e, ERR_USAGE,
                    "--sai-statistics shard measures whole tensor-parallel shards: expected "
                    "--zero-stage 0, and experts that are not spread over processes");
+}
+
+int job_adopt_schedule(struct job *j, struct err *e)
+{
+    const struct train_options *o = j->o;
+    const struct earlier_now now = {j->data_digest, j->global_batch, o->micro_batch, j->seq_length};
+    struct course was;
+    if (o->checkpoint_schedule && o->override_schedule)
+        return err_set(e, ERR_USAGE,
+                       "--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler "
+                       "exclude each other");
+    if (!o->checkpoint_schedule || !j->ckpt || (o->finetune && !j->ckpt_is_own))
+        return 0;
+    int code = earlier_course(j->opts, j->ckpt, &now, &was, e);
+    if (code)
+        return code;
+    j->course.lr = was.lr;
+    j->course.decay = was.decay;
+    return 0;
 }
 
 int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struct err *e)
