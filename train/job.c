@@ -466,7 +466,10 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
     if (j->seq_length > j->spec.max_positions)
         return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
                        (long long)o->seq_length, (long long)j->spec.max_positions);
+    struct precision p = {.real = DTYPE_F32};
     int code = batches(j, use, e);
+    if (!code && use == MODEL_TRAIN)
+        code = precision_of(&o->precision, !o->optimizer, &p, e);
     if (!code && use == MODEL_TRAIN)
         code = job_adopt_schedule(j, e);
     if (code)
@@ -475,7 +478,9 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .comm = j->comm.world > 1 ? &j->comm : NULL,
                                 .spec = j->spec,
                                 .use = use,
-                                .real = o->bf16 && use == MODEL_TRAIN ? DTYPE_BF16 : DTYPE_F32,
+                                .real = p.real,
+                                .narrow = p.narrow,
+                                .scale = p.scale,
                                 .threads = job_threads(j),
                                 .kernels = o->kernels,
                                 .library_path = o->library_path,

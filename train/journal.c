@@ -117,7 +117,7 @@ static struct log_values values(const struct journal *j, const struct rank *r,
                                .has_experts = r->config.spec.experts > 0,
                                .balance = s->balance,
                                .z = s->z,
-                               .loss_scale = 1,
+                               .loss_scale = s->loss_scale,
                                .grad_norm = isnan(s->grad_norm) ? (double)NAN
                                                                 : s->grad_norm, /* never "-nan" */
                                .ranks = r->comm.world};

@@ -13,6 +13,7 @@
 #include "train/course/options.h"
 #include "train/report/options.h"
 #include "train/spec/options.h"
+#include "train/engine/precision.h"
 #include "train/stages.h"
 
 enum { VERB_RUN, VERB_EVAL, VERB_GENERATE, VERB_PLAN };
@@ -69,7 +70,7 @@ struct train_options {
     bool ignore_eod;
     /* machine */
     int64_t threads;
-    bool bf16;
+    struct precision_flags precision;
     int device; /* enum train_device */
     const char *kernels, *library_path;
     bool dry_run, deepspeed;

@@ -75,7 +75,7 @@ static int commit(struct job *j, const struct saving *s, struct err *e)
                           .kernels = kernels,
                           .nkernels = sizeof(kernels) / sizeof(kernels[0]),
                           .state = s->state.pair,
-                          .nstate = STATE_PAIRS};
+                          .nstate = s->state.n};
     int code = ckpt_commit(s->w, &m, e);
     buf_finish(&model);
     return code;

@@ -25,13 +25,13 @@ for list in "$seeds"/*.args; do
 done
 
 t "a line for each option, in their order, and the exit code"
-expect 2 "$TRAIN" run --dry-run --num-layers 4 --use-mcore-models --no-such 3 --fp16 --fim-spm-rate 0.3 --cp-comm-typ=x --no-finetune
+expect 2 "$TRAIN" run --dry-run --num-layers 4 --use-mcore-models --no-such 3 --fp32-residual-connection --fim-spm-rate 0.3 --cp-comm-typ=x --no-finetune
 cat >want <<'END'
 used           --dry-run
 used           --num-layers
 without effect --use-mcore-models: one code computes every model
 unknown        --no-such
-not supported  --fp16: runs are in fp32, or in bf16 on a GPU
+not supported  --fp32-residual-connection: runs are in fp32, bf16 or fp16, with sums in fp32
 without effect --fim-spm-rate: without --fim-rate
 END
 head -n 6 .out >got

@@ -182,7 +182,7 @@ static int run_forward(struct rank *r, const struct slot *s, struct pipeline_sou
     model_forward(&r->model, &at->pass);
     if (r->model.stage.head)
         model_loss(&r->model, &at->pass, tensor_rows(r->totals, 0, 1),
-                   rank_loss_scale(r, at->labels));
+                   rank_loss_weight(r, at->labels));
     rank_timer(r, RANK_TIMER_FORWARD, false);
     if (!r->model.stage.head)
         at->sent = send(r, model_output(&r->model), s->peer);

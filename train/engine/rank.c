@@ -38,17 +38,17 @@ static void rank_take(struct rank *r)
     if (train) {
         r->optim.weights = r->weights;
         r->optim.grads = r->grads;
-        optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], r->ops.master);
+        optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], &r->ops);
     }
     r->model.stretches = c->documents ? c->micro_batch * c->seq_length : 0;
     model_take_acts(&r->model, &s[SLAB_ACTIVATIONS], c->use, c->micro_batch, c->seq_length);
     if (train)
         pipeline_take(r, &s[SLAB_ACTIVATIONS]);
-    r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, 4);
-    if (c->per_token)
-        r->optim.labels = tensor_rows(r->totals, 1, 1);
+    r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, TOTALS);
+    if (c->per_token || c->scale.first > 0)
+        r->optim.divisor = tensor_rows(r->totals, 4, 1);
     r->model.route_sums = tensor_rows(r->totals, 2, 2);
-    r->host_totals = slab_bytes(&s[SLAB_STAGING], 4 * sizeof(double));
+    r->host_totals = slab_bytes(&s[SLAB_STAGING], TOTALS * sizeof(double));
     r->host_norm = slab_bytes(&s[SLAB_STAGING], sizeof(double));
     r->host_skip = slab_bytes(&s[SLAB_STAGING], sizeof(int32_t));
     if (c->use != MODEL_DECODE)
@@ -86,7 +86,8 @@ static int64_t fill_at_once(const struct param *p)
 
 uint64_t rank_fill_bytes(const struct rank *r)
 {
-    uint64_t most = 0, each = sizeof(float) + (r->config.real == DTYPE_F64 ? sizeof(double) : 0);
+    enum dtype d = rank_master(r).dtype;
+    uint64_t most = 0, each = sizeof(float) + (d == DTYPE_F32 ? 0 : dtype_size(d));
     for (int i = 0; i < r->params.n; i++) {
         const struct param *p = &r->params.at[i];
         uint64_t n = (uint64_t)fill_at_once(p) * (uint64_t)columns_of(p) * each;
@@ -228,8 +229,10 @@ static void rank_shape(struct rank *r)
 static int rank_ops(struct rank *r, struct err *e)
 {
     const struct rank_config *c = &r->config;
-    const struct ops_config wanted = {
-        .real = c->real, .kernels = c->kernels, .library_path = c->library_path};
+    const struct ops_config wanted = {.real = c->real,
+                                      .narrow = c->narrow,
+                                      .kernels = c->kernels,
+                                      .library_path = c->library_path};
     ops_close(&r->ops);
     return c->backends->init_ops(&r->ops, &r->dev, &r->slab[SLAB_WORKSPACE], &wanted, e);
 }
@@ -276,6 +279,7 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
     if (code)
         return code;
     rank_shape(r);
+    r->at.scale = loss_scale_begin(&c->scale);
     rank_take(r);
     return plan_rank(r, e);
 }
@@ -375,16 +379,16 @@ void rank_describe(const struct rank *r, struct buf *out)
     buf_addf(out, "; together %.1f MiB", sum / 0x1p20);
 }
 
-double rank_loss_scale(const struct rank *r, double labels)
+double rank_loss_weight(const struct rank *r, double labels)
 {
-    double micros = (double)r->config.micros;
+    double micros = (double)r->config.micros, scale = r->at.scale.scale;
     if (r->config.per_token)
-        return 1;
+        return scale;
     if (!FAULT("dp_scale"))
         micros *= r->config.layout.mesh.dp;
     if (FAULT("context_scale"))
         micros *= r->config.layout.mesh.cp;
-    return labels > 0 ? 1 / (labels * micros) : 0;
+    return labels > 0 ? scale / (labels * micros) : 0;
 }
 
 int64_t rank_samples(const struct rank *r)
@@ -396,13 +400,14 @@ int64_t rank_samples(const struct rank *r)
 void rank_follow_ramp(struct rank *r)
 {
     struct rank_config *c = &r->config;
+    r->model.route_scale = rank_route_scale(c) * r->at.scale.scale;
     if (!c->ramp.increment)
         return;
     int64_t micros = ramp_at(&c->ramp, r->at.consumed) / (c->micro_batch * c->layout.mesh.dp);
     if (micros == c->micros)
         return;
     c->micros = micros;
-    r->model.route_scale = rank_route_scale(c);
+    r->model.route_scale = rank_route_scale(c) * r->at.scale.scale;
     pipeline_reschedule(r);
 }
 
@@ -423,8 +428,15 @@ void rank_put_labels(struct rank *r, double labels)
     struct mesh m = r->config.layout.mesh;
     struct coord at = mesh_coord(m, r->config.rank);
     bool head = at.pp == m.pp - 1; /* where the losses are */
-    r->host_totals[1] = head && (at.cp == 0 || FAULT("context_labels")) ? labels : 0;
+    bool counts = head && (at.cp == 0 || FAULT("context_labels"));
+    double scale = FAULT("unscale") ? 1 : r->at.scale.scale;
+    r->host_totals[1] = counts ? labels : 0;
+    if (r->config.per_token)
+        r->host_totals[4] = r->host_totals[1] * scale;
+    else
+        r->host_totals[4] = head && at.cp == 0 && at.dp == 0 ? scale : 0;
     rank_put(r, tensor_rows(r->totals, 1, 1), &r->host_totals[1]);
+    rank_put(r, tensor_rows(r->totals, 4, 1), &r->host_totals[4]);
 }
 
 void rank_fetch_later(struct rank *r, void *to, struct tensor from)

@@ -18,6 +18,7 @@
 #include "train/ops/ops.h"
 #include "train/optim/lr.h"
 #include "train/optim/optim.h"
+#include "train/optim/scale.h"
 #include "train/plan/plan.h"
 #include "train/schedule/schedule.h"
 #include "train/spec/param.h"
@@ -37,6 +38,8 @@ enum slab_name {
 
 /* Micro-batches that may be on their way to the device at once, each with an event. */
 enum { STAGE_SLOTS = 2, EVENT_STAGE = 0 };
+
+enum { TOTALS = 5 };
 
 /*
  * What a rank runs on: a program names its own in main.c. Each fills the table that it is given;
@@ -86,9 +89,11 @@ struct rank_config {
                           leaves zeros. NULL: one rank alone */
     struct spec spec;
     enum model_use use;
-    /* DTYPE_F32; DTYPE_BF16 for weights and activations with fp32 master weights, moments and
-     * gradients; DTYPE_F64 for gradient checks */
+    /* DTYPE_F32; DTYPE_BF16 or DTYPE_F16 for weights and activations with fp32 master weights,
+     * moments and gradients, but for `narrow`; DTYPE_F64 for gradient checks */
     enum dtype real;
+    struct ops_narrow narrow;
+    struct loss_scale scale;
     bool per_token;             /* the objective is the mean over labels (step.c) */
     struct recompute recompute; /* checked by the caller (train/stages.h) */
     int device;                 /* which of the backend's devices */
@@ -131,6 +136,7 @@ struct cursor {
     int64_t consumed;  /* samples of all data-parallel ranks */
     int64_t steps;     /* optimizer steps taken: a skipped one takes none */
     int64_t scheduled; /* samples that moved the learning rate: those of steps that were taken */
+    struct loss_scale_state scale;
 };
 
 /* Host memory that a micro-batch leaves from, so that the batch it was in may be filled again. */
@@ -185,10 +191,11 @@ struct rank {
     struct zero_split zero;
     struct units units;
     struct tensor weights, grads; /* flat: of all parameters, or of what is kept */
-    struct tensor totals;         /* F64 [4]: sum of losses, counted labels; sums of the
-                                     balancing and z losses of a mixture of experts */
+    struct tensor totals;         /* F64 [TOTALS]: sum of losses, counted labels; sums of the
+                                     balancing and z losses of a mixture of experts; what gradients
+                                     are to be divided by */
     struct arena host;            /* of the model */
-    double *host_totals;          /* [4], in staging */
+    double *host_totals;          /* [TOTALS], in staging */
     double *host_norm;            /* likewise, what a step brings back beside the totals */
     int32_t *host_skip;
     struct stage_slot stage[STAGE_SLOTS];
@@ -235,7 +242,7 @@ struct tensor rank_master(const struct rank *r);
 void rank_spread_master(struct rank *r);
 
 /* The `scale` of the loss of a micro-batch with so many counted labels (step.c). */
-double rank_loss_scale(const struct rank *r, double labels);
+double rank_loss_weight(const struct rank *r, double labels);
 
 /* config.timer, if somebody asks. */
 void rank_timer(struct rank *r, enum rank_timer t, bool begins);
@@ -243,13 +250,13 @@ void rank_timer(struct rank *r, enum rank_timer t, bool begins);
 /* Samples of a step, of all data-parallel ranks. */
 int64_t rank_samples(const struct rank *r);
 
-/* Before a step: makes it as long as the ramp says. */
+/* Before a step: makes it as long as the ramp says, with the loss scale of r->at. */
 void rank_follow_ramp(struct rank *r);
 
 /* Makes `l` cut out the micro-batches of this data-parallel rank. */
 void rank_share_batches(const struct rank *r, struct batch_layout *l);
 
-/* The count of labels goes to `totals`. */
+/* The count of labels goes to `totals`, and what gradients are to be divided by. */
 void rank_put_labels(struct rank *r, double labels);
 
 /* Copies to the device, after the compute issued so far; `from` must stay until that is over. */

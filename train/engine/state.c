@@ -103,31 +103,62 @@ struct state_entries state_entries(const struct rank *r, bool saved)
     return list_entries(r, !saved || !r->config.weights_only, saved);
 }
 
-static const char *const pair_names[STATE_PAIRS] = {"optimizer_steps", "scheduled_samples"};
+static const char *const pair_names[STATE_PAIRS] = {"optimizer_steps", "scheduled_samples",
+                                                    "loss_scale_good_steps",
+                                                    "loss_scale_hysteresis", "loss_scale"};
 
 void state_pairs(const struct rank *r, struct state_pairs *ret)
 {
-    const int64_t values[STATE_PAIRS] = {r->at.steps, r->at.scheduled};
+    const struct loss_scale_state *s = &r->at.scale;
+    const int64_t values[STATE_PAIRS] = {r->at.steps, r->at.scheduled, s->good, s->left};
+    ret->n = r->config.scale.dynamic ? STATE_PAIRS : 2;
     for (int i = 0; i < STATE_PAIRS; i++) {
         snprintf(ret->text[i], sizeof(ret->text[i]), "%lld", (long long)values[i]);
         ret->pair[i] = (struct ckpt_pair){pair_names[i], ret->text[i]};
     }
+    snprintf(ret->text[4], sizeof(ret->text[4]), "%.17g", s->scale);
 }
 
-static int read_pair(const struct ckpt *c, const char *name, int64_t *ret, struct err *e)
+static const char *find_pair(const struct ckpt *c, const char *name)
 {
     const struct ckpt_meta *m = ckpt_meta(c);
     for (size_t i = 0; i < m->nstate; i++)
-        if (!strcmp(m->state[i].key, name)) {
-            char *end;
-            long long v = strtoll(m->state[i].value, &end, 10);
-            if (*end || end == m->state[i].value || v < 0)
-                return err_set(e, ERR_DATA, "%s: state '%s' is '%s': expected a count",
-                               ckpt_path(c), name, m->state[i].value);
-            *ret = v;
-            return 0;
-        }
-    return err_set(e, ERR_DATA, "%s: the state '%s' is missing", ckpt_path(c), name);
+        if (!strcmp(m->state[i].key, name))
+            return m->state[i].value;
+    return NULL;
+}
+
+static int read_pair(const struct ckpt *c, const char *name, bool negative, int64_t *ret,
+                     struct err *e)
+{
+    const char *text = find_pair(c, name);
+    if (!text)
+        return err_set(e, ERR_DATA, "%s: the state '%s' is missing", ckpt_path(c), name);
+    char *end;
+    long long v = strtoll(text, &end, 10);
+    if (*end || end == text || (v < 0 && !negative))
+        return err_set(e, ERR_DATA, "%s: state '%s' is '%s': expected a count", ckpt_path(c), name,
+                       text);
+    *ret = v;
+    return 0;
+}
+
+/* A run whose scale is not dynamic, or whose checkpoint has none, keeps that of its start. */
+static int read_scale(const struct rank *r, const struct ckpt *c, struct loss_scale_state *ret,
+                      struct err *e)
+{
+    const char *text = find_pair(c, pair_names[4]);
+    char *end;
+    *ret = loss_scale_begin(&r->config.scale);
+    if (!r->config.scale.dynamic || !text || FAULT("resume_scale"))
+        return 0;
+    double v = strtod(text, &end);
+    if (*end || end == text || !(v >= 1) || v > 1e30)
+        return err_set(e, ERR_DATA, "%s: state '%s' is '%s': expected a number of at least 1",
+                       ckpt_path(c), pair_names[4], text);
+    ret->scale = v;
+    int code = read_pair(c, pair_names[2], false, &ret->good, e);
+    return code ? code : read_pair(c, pair_names[3], true, &ret->left, e);
 }
 
 struct want_from {
@@ -171,9 +202,11 @@ int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
     int code = load_groups(r, c, optimizer && !FAULT("resume_moments"), e);
     if (code || !optimizer)
         return code;
-    code = read_pair(c, pair_names[0], &at.steps, e);
+    code = read_pair(c, pair_names[0], false, &at.steps, e);
     if (!code)
-        code = read_pair(c, pair_names[1], &at.scheduled, e);
+        code = read_pair(c, pair_names[1], false, &at.scheduled, e);
+    if (!code)
+        code = read_scale(r, c, &at.scale, e);
     if (code)
         return code;
     at.iteration = ckpt_meta(c)->iteration;

@@ -32,9 +32,11 @@ struct state_entries state_entries(const struct rank *r, bool saved);
  */
 int state_save(struct rank *r, struct ckpt_writer *w, int threads, struct err *e);
 
-/* The cursor as the pairs of ckpt_meta.state; `text` holds the values. */
-enum { STATE_PAIRS = 2 };
+/* The cursor as the pairs of ckpt_meta.state, those of the loss scale only where it is dynamic;
+ * `text` holds the values. */
+enum { STATE_PAIRS = 5 };
 struct state_pairs {
+    size_t n;
     char text[STATE_PAIRS][32];
     struct ckpt_pair pair[STATE_PAIRS];
 };

@@ -16,7 +16,7 @@
  * below add up, over micro-batches and ranks, to those of the objective and nothing divides them
  * afterwards. n = 0 (everything masked) gives scale 0: no gradient, rather than the 0 / 0 of
  * Megatron-LM core_v0.12.3, and the micro-batch stays in the divisor. n is counted on the host,
- * from the mask in the batch, so no step waits for the device to learn it (rank_loss_scale).
+ * from the mask in the batch, so no step waits for the device to learn it (rank_loss_weight).
  *
  * A mixture of experts adds the balancing and z losses of its layers to each micro-batch's mean
  * (model/experts.c), whatever its labels.
@@ -24,8 +24,21 @@
  * With per_token (--calculate-per-token-loss) the objective is the mean over all counted labels of
  * the step instead. Their number is known when the last micro-batch is, so gradients are those of
  * the sum (scale 1), and norm and clip factor are divided by the number, which reduce_totals has
- * added up, as is the printed loss (struct optim, `labels`). Without any counted label nothing is
+ * added up, as is the printed loss (struct optim, `divisor`). Without any counted label nothing is
  * divided. Experts' losses then weigh as many labels as a micro-batch has tokens.
+ *
+ * With a loss scale (--fp16, --loss-scale; optim/scale.h) a step is done in this order:
+ *
+ *   1. the weight of each loss above is multiplied by the scale, so all gradients are
+ *   2. gradients add up over micro-batches, in fp32
+ *   3. they are reduced over the ranks
+ *   4. their squares are summed, in double, over all ranks: one gradient of one rank that is not
+ *      finite makes the sum so on every rank, and all of them skip the step
+ *   5. the norm is divided by the scale, which is a number on the device (totals[4], reduced with
+ *      the losses): this is the norm that is printed
+ *   6. the clip factor follows from it, and is divided by the scale as well
+ *   7. the optimizer multiplies gradients by that factor as it reads them, and updates
+ *   8. the scale of the next step follows from whether this one was skipped
  *
  * The loss that is logged is another number, as in Megatron-LM: the sum of all losses of the step
  * by the sum of its counted labels.
@@ -120,10 +133,12 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
     ret->spike = r->loss_limit > 0 && ret->loss > r->loss_limit;
     r->at.iteration++;
     r->at.consumed += samples;
-    r->at.steps += skip ? 0 : 1;
-    r->at.scheduled += skip ? 0 : samples;
+    r->at.steps += skip && !FAULT("skip_step") ? 0 : 1;
+    r->at.scheduled += skip && !FAULT("skip_schedule") ? 0 : samples;
     ret->lr = lr_at(&r->config.lr, r->at.scheduled);
-    return 0;
+    code = loss_scale_step(&r->config.scale, &r->at.scale, skip && !ret->spike, e);
+    ret->loss_scale = r->at.scale.scale;
+    return code;
 }
 
 static void enter_phase(const struct rank *r, enum rank_phase p)

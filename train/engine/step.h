@@ -15,6 +15,7 @@ struct step_result {
     int64_t samples;   /* of this step, of all data-parallel ranks */
     bool skipped;      /* the norm was not finite, or `spike`: weights are as they were */
     bool spike;        /* the loss is above rank.loss_limit */
+    double loss_scale; /* of the next step */
     double waited;     /* seconds, for data */
 };
 

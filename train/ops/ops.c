@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "train/ops/check.h"
+#include "train/ops/widen.h"
 
 static const char *const names[OP_COUNT] = {
     [OP_EMBED] = "embed",
@@ -73,12 +74,17 @@ void ops_run(struct ops *o, enum op op, const void *args)
 {
     const struct op_entry *entry = &o->entry[op];
     size_t mark = slab_mark(o->workspace);
-    size_t bytes = entry->scratch ? entry->scratch(&o->dev->desc, args) : 0;
-    void *scratch = bytes ? slab_bytes(o->workspace, bytes) : NULL;
+    bool live = o->workspace->base && !o->dry;
     BUG_ON(!entry->run, "%s: there is no entry for %s", op_name(op), o->dev->desc.name);
     int before = o->dev->fault;
-    if (o->workspace->base)
-        entry->run(o, args, scratch);
+    if (o->widens) {
+        widen_run(o, op, args, live);
+    } else {
+        size_t bytes = entry->scratch ? entry->scratch(&o->dev->desc, args) : 0;
+        void *scratch = bytes ? slab_bytes(o->workspace, bytes) : NULL;
+        if (live)
+            entry->run(o, args, scratch);
+    }
     if (o->dev->fault && !before)
         name_fault(o, op);
     slab_reset(o->workspace, mark);
@@ -86,10 +92,20 @@ void ops_run(struct ops *o, enum op op, const void *args)
 
 /* ---- checks: what a call's tensors must be; a mistake ends in BUG ---------------------------- */
 
-void ops_set_types(struct ops *o, enum dtype real)
+void ops_set_types(struct ops *o, enum dtype real, struct ops_narrow narrow)
 {
+    enum dtype wide = real == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     o->real = real;
-    o->stat = o->grad = o->master = real == DTYPE_BF16 ? DTYPE_F32 : real;
+    o->stat = wide;
+    o->grad = narrow.grad ? DTYPE_BF16 : wide;
+    o->master = narrow.master ? DTYPE_BF16 : wide;
+    for (int i = 0; i < 2; i++)
+        o->moment[i] = narrow.moment[i] ? DTYPE_BF16 : wide;
+}
+
+static bool is_type_of(const struct ops *o, enum dtype d)
+{
+    return d == o->real || d == o->grad || d == o->master || d == o->moment[0] || d == o->moment[1];
 }
 
 static void shape_text(char *ret, size_t n, enum dtype d, int rank, const int64_t *size)
@@ -175,7 +191,7 @@ static void need_none(struct check c, const char *what, struct tensor t, const c
 static void need_wide(struct check c, struct tensor t)
 {
     BUG_ON(t.dtype != DTYPE_F32 && t.dtype != DTYPE_F64 && t.dtype != DTYPE_I32 &&
-               t.dtype != c.o->real,
+               !is_type_of(c.o, t.dtype),
            "%s: %s", op_name(c.op), dtype_name(t.dtype));
 }
 
@@ -460,7 +476,7 @@ void op_adamw(struct ops *o, const struct adamw_args *a)
     struct check c = CHECK_OF(OP_ADAMW);
     const struct tensor all[] = {a->p, a->m, a->v, a->g, a->copy};
     const char *const what[] = {"p", "m", "v", "g", "copy"};
-    const enum dtype type[] = {c.o->master, c.o->master, c.o->master, c.o->grad, c.o->real};
+    const enum dtype type[] = {c.o->master, c.o->moment[0], c.o->moment[1], c.o->grad, c.o->real};
     for (int i = 0; i < (tensor_none(a->copy) ? 4 : 5); i++) {
         ops_need(c, what[i], all[i], type[i], a->p.rank, a->p.size);
         need_contiguous(c, what[i], all[i]);
@@ -530,10 +546,12 @@ void op_copy(struct ops *o, const struct copy_args *a)
     need_wide(c, a->y);
     bool gradient = a->y.dtype == c.o->grad;
     enum dtype d = a->accumulate && !gradient ? c.o->real : a->y.dtype;
-    bool cast = d == DTYPE_BF16 && a->x.dtype == DTYPE_F32 && !a->accumulate;
+    bool narrows = d == c.o->real && a->x.dtype == DTYPE_F32;
+    bool cast =
+        a->x.dtype != d && !a->accumulate && (o->widens ? is_type_of(o, a->x.dtype) : narrows);
     ops_need(c, "y", a->y, d, a->y.rank, a->y.size);
-    ops_need(c, "x", a->x, cast ? DTYPE_F32 : d, a->y.rank, a->y.size);
-    if (cast) {
+    ops_need(c, "x", a->x, cast ? a->x.dtype : d, a->y.rank, a->y.size);
+    if (cast && !o->widens) {
         need_contiguous(c, "y", a->y);
         need_contiguous(c, "x", a->x);
     }

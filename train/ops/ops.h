@@ -12,11 +12,13 @@
  * unbound nothing runs: a call only checks and measures its scratch.
  *
  * A table has four types (struct ops): F32 for all, or F64 (gradient checks, plain C only), or
- * BF16 for activations and weights with F32 for the rest, sums included. Tensors below are of the
- * type `real` unless said otherwise: mean, rstd, lse, cos, sin, max, sum, target and loss are
- * `stat`; dtok, dpos, dw, db, dbias and what a matmul accumulates into are `grad`; AdamW's p, m and
- * v are `master`, its g is `grad`, and so are those of SGD. "none" marks a tensor that may be
- * absent. Gradients of parameters (dw, db, ...) are added to what is there; gradients of
+ * BF16 or F16 for activations and weights with F32 for the rest, sums included; of that rest
+ * gradients, master weights and moments may be BF16, too (struct ops_narrow). Tensors below are of
+ * the type `real` unless said otherwise: mean, rstd, lse, cos, sin, max, sum, target and loss are
+ * `stat`; dtok, dpos, dw, db, dbias and what a matmul accumulates into are `grad`, as are the x of
+ * sumsq and the g of AdamW and SGD; their p is `master`, SGD's m, too; AdamW's m and v are
+ * `moment`. "none" marks a tensor that may be absent. The host computes in F32 or F64 alone and
+ * casts (widen.h). Gradients of parameters (dw, db, ...) are added to what is there; gradients of
  * activations are written. Sizes: n tokens (rows), C hidden, O x I a weight [out, in], V
  * vocabulary, H heads of queries, K heads of keys and values, D head dimension. n may be 0.
  *
@@ -252,15 +254,16 @@ struct clip_args {
     double max_norm;
 };
 
-/* y = value; F32, F64, I32, or the type `real` */
+/* y = value; F32, F64, I32, or one of the table's types */
 struct fill_args {
     struct tensor y;
     double value;
 };
 
 /*
- * y = x, F32, F64, I32 or `real`; or y += x, real or `grad`. Same type and shape, strides may
- * differ; without gaps y may be BF16 where x is F32, and gets the nearest.
+ * y = x, F32, F64, I32 or one of the table's types; or y += x, real or `grad`. Same type and shape,
+ * strides may differ. Without gaps y may be `real` where x is F32, and gets the nearest; the host
+ * casts between any two of the table's types, with gaps, too.
  */
 struct copy_args {
     struct tensor y, x;
@@ -319,9 +322,16 @@ struct op_entry {
     int (*prepare)(struct ops *o, const void *args, struct err *e);
 };
 
+/* What is BF16 where it would be F32. */
+struct ops_narrow {
+    bool grad, master, moment[2];
+};
+
 /* What a table is asked to be. */
 struct ops_config {
-    enum dtype real; /* of activations and weights: BF16, or F32, F64, which all others then are */
+    enum dtype real; /* of activations and weights: BF16, F16, or F32, F64, as all others then are
+                        but those of `narrow` */
+    struct ops_narrow narrow;
     const char *kernels;      /* most that it may use ("avx2"); NULL: the best */
     const char *library_path; /* folders of libraries that are opened at run time; NULL: none */
 };
@@ -330,13 +340,15 @@ struct ops {
     struct op_entry entry[OP_COUNT];
     struct dev *dev;
     struct slab *workspace; /* scratch comes from here, by mark and reset */
-    /* types: all are one, or `real` is BF16 and the others F32 (ops_set_types) */
-    enum dtype real;   /* activations, their gradients, weights */
-    enum dtype stat;   /* means, 1 / deviations, log-sum-exps, tables of angles, losses */
-    enum dtype grad;   /* gradients of weights */
-    enum dtype master; /* the optimizer's weights and moments */
-    bool dry;          /* calls are counted and not done (train/plan) */
-    int layer;         /* that the model computes, for a fault's sentence; -1: none */
+    /* types (ops_set_types) */
+    enum dtype real;      /* activations, their gradients, weights */
+    enum dtype stat;      /* means, 1 / deviations, log-sum-exps, tables of angles, losses */
+    enum dtype grad;      /* gradients of weights */
+    enum dtype master;    /* the optimizer's weights */
+    enum dtype moment[2]; /* AdamW's m and v */
+    bool widens; /* entries have F32 alone: calls with tensors of 16 bits go through widen.h */
+    bool dry;    /* calls are counted and not done (train/plan); scratch is measured */
+    int layer;   /* that the model computes, for a fault's sentence; -1: none */
     /* what op_NAME calls when the arguments are checked: ops_run, or a wrapper round it */
     void (*call)(struct ops *o, enum op op, const void *args);
     void *wrapper; /* the wrapper's own */
@@ -348,10 +360,10 @@ const char *op_name(enum op op);
 
 void ops_close(struct ops *o);
 
-void ops_set_types(struct ops *o, enum dtype real);
+void ops_set_types(struct ops *o, enum dtype real, struct ops_narrow narrow);
 
-/* Takes scratch, runs unless the workspace is unbound, gives scratch back. A fault of the device
- * that the op meets gets the op's name and the layer. */
+/* Takes scratch, runs unless the workspace is unbound or the table is dry, gives scratch back. A
+ * fault of the device that the op meets gets the op's name and the layer. */
 void ops_run(struct ops *o, enum op op, const void *args);
 
 /*

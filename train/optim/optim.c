@@ -43,7 +43,10 @@ static void update_sgd(const struct optim *o, struct ops *ops, const struct opti
 const struct optim_rule *optim_rule(enum optim_kind kind)
 {
     static const struct optim_rule rules[OPTIM_KINDS] = {
-        [OPTIM_ADAM] = {.states = 2, .state = {"exp_avg", "exp_avg_sq"}, .update = update_adam},
+        [OPTIM_ADAM] = {.states = 2,
+                        .state = {"exp_avg", "exp_avg_sq"},
+                        .moments = true,
+                        .update = update_adam},
         [OPTIM_SGD] = {.states = 1, .state = {"momentum_buffer"}, .update = update_sgd},
         [OPTIM_SGD_PLAIN] = {.update = update_sgd},
         [OPTIM_SAI] = {.states = 1,
@@ -107,12 +110,13 @@ void optim_finish(struct optim *o)
 /* ---- a step ------------------------------------------------------------------------------ */
 
 void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations,
-                enum dtype master)
+                const struct ops *types)
 {
-    bool apart = o->weights.dtype != master;
-    o->master = apart ? slab_1d(optimizer, master, o->zero->kept) : o->weights;
+    bool apart = o->weights.dtype != types->master;
+    o->master = apart ? slab_1d(optimizer, types->master, o->zero->kept) : o->weights;
     for (int i = 0; i < o->rule->states; i++)
-        o->state[i] = slab_1d(optimizer, master, o->zero->kept);
+        o->state[i] =
+            slab_1d(optimizer, o->rule->moments ? types->moment[i] : types->master, o->zero->kept);
     if (o->rule->blocks) {
         int64_t n = (int64_t)sai_blocks(o->params) * o->columns;
         o->gsnr = slab_1d(optimizer, DTYPE_F64, n);
@@ -222,12 +226,13 @@ void optim_copy(const struct optim *o, struct ops *ops, struct zero_piece p)
 void optim_step(struct optim *o, struct ops *ops, struct comm *comm, const struct optim_at *at)
 {
     optim_sum(o, ops, comm, o->total, add_runs);
-    op_clip(ops, &(struct clip_args){.total = o->total,
-                                     .norm = o->norm,
-                                     .factor = o->factor,
-                                     .skip = o->skip,
-                                     .count = FAULT("label_count") ? (struct tensor){0} : o->labels,
-                                     .max_norm = o->clip});
+    op_clip(ops,
+            &(struct clip_args){.total = o->total,
+                                .norm = o->norm,
+                                .factor = o->factor,
+                                .skip = o->skip,
+                                .count = FAULT("label_count") ? (struct tensor){0} : o->divisor,
+                                .max_norm = o->clip});
     if (o->rule->before)
         o->rule->before(o, ops, comm, at);
     for (int k = 0; k < o->params->n && o->rule->takes; k++)

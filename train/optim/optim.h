@@ -45,7 +45,8 @@ struct optim_piece {
 struct optim_rule {
     int states;
     const char *state[OPTIM_STATES];
-    bool blocks; /* a number for each block, too: optim.gsnr (sai.h) */
+    bool blocks;  /* a number for each block, too: optim.gsnr (sai.h) */
+    bool moments; /* they are of the types `moment` (struct ops), else of `master` */
     void (*update)(const struct optim *o, struct ops *ops, const struct optim_piece *x);
     /* before the updates of a step, all ranks together; NULL: nothing */
     void (*before)(struct optim *o, struct ops *ops, struct comm *comm, const struct optim_at *at);
@@ -83,8 +84,9 @@ struct optim {
     struct tensor master;         /* what is updated: `weights`, or kept ones of a wider type */
     struct tensor state[OPTIM_STATES]; /* kept */
     struct tensor total, norm, factor; /* F64 [1] */
-    struct tensor labels; /* F64 [1]: gradients are to be divided by it; none: they are means */
-    struct tensor skip;   /* I32 [1]: 1 if the norm was not finite and nothing was done */
+    struct tensor divisor; /* F64 [1]: gradients are to be divided by it, the loss scale or the
+                              count of labels times it; none: they are as they should be */
+    struct tensor skip;    /* I32 [1]: 1 if the norm was not finite and nothing was done */
     /* of a rule with blocks: the model's, of columns (sai.h) */
     int columns, column;
     bool second, last_stage;
@@ -97,10 +99,10 @@ struct optim {
 void optim_open(struct optim *o, struct mesh m, int rank);
 void optim_finish(struct optim *o);
 
-/* Cuts moments from `optimizer`, with weights of the type `master` if `weights` are of another, and
- * the scalars from `activations`. Called twice, as slabs are. */
+/* Cuts moments from `optimizer`, with weights of the type `master` of `types` if `weights` are of
+ * another, and the scalars from `activations`. Called twice, as slabs are. */
 void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations,
-                enum dtype master);
+                const struct ops *types);
 
 /* What a step has of its own: learning rate, weight decay of matrices, its number from 1 without
  * skipped ones. */

@@ -21,20 +21,14 @@ static void plan_call(struct ops *o, enum op op, const void *args)
     p->op[op].calls++;
     p->op[op].flops += cost.flops;
     p->op[op].bytes += cost.bytes;
-    if (p->execute) {
-        p->call(o, op, args);
-        return;
-    }
-    if (!o->entry[op].run && !p->failed.code)
+    if (!p->execute && !o->entry[op].run && !p->failed.code)
         err_set(&p->failed, ERR_USAGE, "%s cannot run this model: it has no operation '%s'",
                 o->dev->desc.name, op_name(op));
-    if (o->entry[op].prepare && !p->failed.code && o->entry[op].prepare(o, args, &p->failed))
+    if (!p->execute && o->entry[op].prepare && !p->failed.code &&
+        o->entry[op].prepare(o, args, &p->failed))
         err_wrap(&p->failed, "%s", op_name(op));
-    if (o->entry[op].scratch) {
-        size_t mark = slab_mark(o->workspace);
-        slab_bytes(o->workspace, o->entry[op].scratch(&o->dev->desc, args));
-        slab_reset(o->workspace, mark);
-    }
+    if (o->entry[op].run)
+        p->call(o, op, args); /* the table is dry: scratch alone is measured */
 }
 
 /* ---- device ------------------------------------------------------------------------------ */

@@ -27,7 +27,7 @@ static const char why_2[] = "attention has one implementation, chosen by device 
 static const char why_3[] = "operations are fused, or not, without a change of results";
 static const char why_5[] = "as all runs are";
 static const char why_6[] = "softmax, its statistics and sums are in fp32 at least";
-static const char why_7[] = "gradients add up and are reduced in fp32";
+static const char why_7[] = "gradients add up and are reduced in fp32 unless --grad-reduce-in-bf16";
 static const char why_8[] = "no overlap of this kind: results would be the same";
 static const char why_9[] = "buckets of gradients are laid out by the trainer";
 static const char why_10[] =
@@ -63,7 +63,7 @@ static const char why_33[] =
     "of its mixture-of-experts, state-space or latent-attention models alone";
 static const char why_34[] = "of a way of saving that is not here";
 static const char why_35[] = "of an optimizer on the host, which is not here";
-static const char why_36[] = "runs are in fp32, or in bf16 on a GPU";
+static const char why_36[] = "runs are in fp32, bf16 or fp16, with sums in fp32";
 static const char why_37[] = "attention scores are not scaled by the layer's number";
 static const char why_39[] = "a shape of the learning rate that is not there yet";
 static const char why_41[] = "the batch has one size in a run";
@@ -344,21 +344,9 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("replication-factor", VALUE, why_34),
     WITHOUT("optimizer-offload-fraction", VALUE, why_35),
     WITHOUT("use-torch-optimizer-for-cpu-offload", SWITCH, why_35),
-    REJECTED("fp16", SWITCH, why_36),
     REJECTED("fp8-format", VALUE, why_36),
-    REJECTED("loss-scale", VALUE, why_36),
-    REJECTED("initial-loss-scale", VALUE, why_36),
-    REJECTED("min-loss-scale", VALUE, why_36),
-    REJECTED("loss-scale-window", VALUE, why_36),
-    REJECTED("hysteresis", VALUE, why_36),
     REJECTED("fp16-lm-cross-entropy", SWITCH, why_36),
     REJECTED("fp32-residual-connection", SWITCH, why_36),
-    REJECTED("grad-reduce-in-bf16", SWITCH, why_36),
-    REJECTED("use-precision-aware-optimizer", SWITCH, why_36),
-    REJECTED("main-grads-dtype", VALUE, why_36),
-    REJECTED("main-params-dtype", VALUE, why_36),
-    REJECTED("exp-avg-dtype", VALUE, why_36),
-    REJECTED("exp-avg-sq-dtype", VALUE, why_36),
     REJECTED("apply-query-key-layer-scaling", SWITCH, why_37),
     REJECTED("decoupled-lr", VALUE, why_39),
     REJECTED("decoupled-min-lr", VALUE, why_39),

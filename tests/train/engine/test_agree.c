@@ -173,7 +173,7 @@ static struct ckpt *saved(struct spec s, enum dtype real, const char *name)
     state_pairs(&r, &pairs);
     spec_to_json(&s, &model);
     struct ckpt_meta m = {
-        .model = buf_str(&model), .eod = -1, .state = pairs.pair, .nstate = STATE_PAIRS};
+        .model = buf_str(&model), .eod = -1, .state = pairs.pair, .nstate = pairs.n};
     T_OK(ckpt_writer_open(t_path(name), 0, &w, &e), &e);
     T_OK(state_save(&r, w, 1, &e), &e);
     T_OK(ckpt_commit(w, &m, &e), &e);

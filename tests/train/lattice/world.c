@@ -13,6 +13,7 @@
 #include "train/engine/state.h"
 #include "train/engine/step.h"
 #include "train/engine/world.h"
+#include "train/tensor/box.h"
 
 enum { DELAY_US = 50, TIMEOUT = 60 };
 
@@ -146,6 +147,8 @@ static struct rank_config configure(struct cell_rank *c)
                                 .spec = cell->spec,
                                 .use = MODEL_TRAIN,
                                 .real = cell->real,
+                                .narrow = cell->narrow,
+                                .scale = cell->scale,
                                 .threads = 1,
                                 .micro_batch = cell_rows(cell),
                                 .seq_length = CELL_LENGTH,
@@ -174,11 +177,11 @@ static struct cell_numbers cell_numbers(struct rank *r, struct tensor flat, bool
     size_t n = (size_t)flat.size[0], all = (size_t)r->params.elements;
     struct cell_numbers ret = {mem_new(all, sizeof(double)), mem_new(all, sizeof(bool))};
     double *v = mem_new(n, sizeof(*v));
+    void *bytes = mem_new(n, sizeof(*v));
     int64_t numbers = whole ? flat.size[0] : r->zero.kept;
-    rank_fetch(r, v, flat);
-    if (flat.dtype == DTYPE_F32) /* widen in place, from the end */
-        for (size_t i = n; i-- > 0;)
-            v[i] = (double)((const float *)(const void *)v)[i];
+    rank_fetch(r, bytes, flat);
+    box_cast(v, DTYPE_F64, bytes, flat.dtype, flat.size[0]);
+    free(bytes);
     for (size_t i = 0; i < zero_pieces_of(&r->zero, numbers); i++) {
         struct zero_piece p = zero_piece_of(&r->zero, numbers, i);
         int64_t at = zero_place(&r->zero, flat.size[0], p);
@@ -212,7 +215,7 @@ static int cell_steps(struct cell_rank *c, struct loader *in)
     units_settle(r);
     if (!code)
         c->weights = cell_numbers(r, r->weights, true);
-    if (!code &&
+    if (!code && !c->cell->judge &&
         (r->at.consumed != (int64_t)c->cell->steps * c->cell->micros * cell_rows(c->cell) ||
          r->at.scheduled != r->at.consumed))
         code = err_set(&c->e, ERR_FAIL, "%lld samples are consumed and %lld scheduled",
@@ -243,7 +246,7 @@ static int save(struct cell_rank *c)
                           .model = buf_str(&model),
                           .eod = -1,
                           .state = pairs.pair,
-                          .nstate = STATE_PAIRS};
+                          .nstate = pairs.n};
     int code = c->index ? 0 : ckpt_writer_open(c->cell->save, r->at.iteration, &w, &c->e);
     code = world_agree(&r->comm, code, &c->e);
     if (!code)
@@ -290,6 +293,8 @@ static void *cell_rank_run(void *arg)
     c->code = c->threads ? comm_threads_open(&c->comm, c->threads, c->index, &c->e) : 0;
     if (!c->code)
         c->code = rank_open(&c->rank, &config, &c->e);
+    if (!c->code && c->cell->begin)
+        c->cell->begin(c->cell->arg, &c->rank);
     if (!c->code)
         watch_slabs(c);
     if (!c->code && c->cell->load)
@@ -524,6 +529,8 @@ int cell_run(const struct cell *c, const struct cell_single *want, double tolera
 {
     static struct cell_rank r[CELL_WORLD_MAX];
     int n = mesh_world(c->layout.mesh), code = run_ranks(c, r, why, size);
+    for (int i = 0; c->judge && !code && i < n; i++)
+        c->judge(c->arg, &r[i].rank, &r[i].grads);
     for (int i = 0; want && !code && i < n; i++) {
         char of[400];
         code = compare_rank(&r[i], want, tolerance, of, sizeof(of));

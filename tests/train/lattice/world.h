@@ -27,6 +27,12 @@ enum {
     CELL_BUCKET = 3000 /* elements: several buckets in each model */
 };
 
+/* Numbers of a rank's flat slab, of which it may hold some. */
+struct cell_numbers {
+    double *at; /* [params.elements] */
+    bool *held;
+};
+
 /* Of all ranks together. */
 struct cell_bytes {
     uint64_t digest;      /* of losses, norms, gradients and weights */
@@ -57,6 +63,14 @@ struct cell {
     uint64_t seed;    /* of the delays of collectives */
     unsigned overlap; /* bits of enum cell_overlap */
     uint64_t init;    /* seed of weights and dropout; 0: CELL_INIT */
+    struct ops_narrow narrow;
+    struct loss_scale scale;
+    /* Each rank before its first step, or NULL. */
+    void (*begin)(void *arg, struct rank *r);
+    /* Instead of the comparison with a single rank, which may be NULL then: each rank with the
+     * gradients of its first step. */
+    void (*judge)(void *arg, const struct rank *r, const struct cell_numbers *grads);
+    void *arg; /* of both */
 };
 
 enum cell_overlap { OVERLAP_GRADIENTS = 1, OVERLAP_WEIGHTS = 2 };
@@ -73,12 +87,6 @@ struct layout cell_layout(const struct cell_shares *s);
 
 /* "gpt F64 tp2 cp1 dp1 pp2x1 3-1 sequence zero1, 8 micro-batches, dropout" */
 void cell_name(const struct cell *c, char *ret, size_t size);
-
-/* Numbers of a rank's flat slab, of which it may hold some. */
-struct cell_numbers {
-    double *at; /* [params.elements] */
-    bool *held;
-};
 
 /* The largest values of a flat slab. */
 struct cell_sizes {

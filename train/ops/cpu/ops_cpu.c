@@ -51,25 +51,27 @@ int ops_cpu_init(struct ops *o, struct dev *d, struct slab *workspace, enum dtyp
                  const char *level, struct err *e)
 {
     int last = level_of(level);
-    BUG_ON(real != DTYPE_F32 && real != DTYPE_F64, "ops in %s", dtype_name(real));
     if (last < 0)
         return err_set(e, ERR_USAGE,
                        "the processor has no ops of level '%s' (ref, plain, avx2, avx512)", level);
     *o = (struct ops){.dev = d, .workspace = workspace, .layer = -1, .call = ops_run};
-    ops_set_types(o, real);
+    ops_set_types(o, real, (struct ops_narrow){0});
     if (real == DTYPE_F64)
         ref64_fill_table(o);
-    for (int i = 0; i <= last && real == DTYPE_F32; i++)
+    for (int i = 0; i <= last && real != DTYPE_F64; i++)
         levels[i].fill(o);
+    o->widens = real == DTYPE_BF16 || real == DTYPE_F16;
     return 0;
 }
 
 int ops_cpu_open(struct ops *o, struct dev *d, struct slab *workspace, const struct ops_config *c,
                  struct err *e)
 {
-    if (c->real == DTYPE_BF16) {
-        err_set(e, ERR_USAGE, "--bf16 on the CPU: its ops compute in fp32");
-        return err_hint(e, "--device cuda computes in bf16");
-    }
-    return ops_cpu_init(o, d, workspace, c->real, c->kernels, e);
+    struct ops_narrow n = c->narrow;
+    int code = ops_cpu_init(o, d, workspace, c->real, c->kernels, e);
+    if (code)
+        return code;
+    ops_set_types(o, c->real, n);
+    o->widens = o->widens || n.grad || n.master || n.moment[0] || n.moment[1];
+    return code;
 }

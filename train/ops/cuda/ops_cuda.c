@@ -197,7 +197,7 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace, enum
     };
     struct cuda_ops *state;
     *o = (struct ops){.dev = d, .workspace = workspace, .layer = -1, .call = ops_run};
-    ops_set_types(o, real);
+    ops_set_types(o, real, (struct ops_narrow){0});
     memcpy(o->entry, entries, sizeof(entries));
     if (!d->fn) { /* nothing runs before the device is open, nor is prepared */
         o->entry[OP_MATMUL].prepare = o->entry[OP_ATTENTION].prepare = NULL;
@@ -228,6 +228,14 @@ int ops_cuda_open(struct ops *o, struct dev *d, struct slab *workspace, const st
 {
     if (c->kernels)
         return err_set(e, ERR_USAGE, "--kernels %s: a GPU has one set of kernels", c->kernels);
+    if (c->real == DTYPE_F16)
+        return err_set(e, ERR_USAGE,
+                       "--fp16 is not implemented for GPUs, which compute in bf16 "
+                       "(--bf16) or fp32");
+    if (c->narrow.grad || c->narrow.master || c->narrow.moment[0] || c->narrow.moment[1])
+        return err_set(e, ERR_USAGE,
+                       "gradients, master weights and moments in bf16 are not "
+                       "implemented for GPUs");
     BUG_ON(c->real != DTYPE_F32 && c->real != DTYPE_BF16, "ops in %s on a GPU",
            dtype_name(c->real));
     return open_table(o, d, workspace, c->real, c->library_path, e);

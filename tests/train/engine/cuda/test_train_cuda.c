@@ -248,7 +248,7 @@ static void save(struct rank *r, const char *dir)
                           .model = buf_str(&model),
                           .eod = -1,
                           .state = pairs.pair,
-                          .nstate = STATE_PAIRS};
+                          .nstate = pairs.n};
     T_OK(ckpt_writer_open(dir, r->at.iteration, &w, &e), &e);
     T_OK(state_save(r, w, 1, &e), &e);
     T_OK(ckpt_commit(w, &m, &e), &e);
