@@ -53,7 +53,8 @@ static uint64_t total_bytes(const struct ckpt *c)
 
 void report_model(struct buf *b, const struct spec *s, uint64_t parameters)
 {
-    static const char *const acts[] = {"GELU (tanh)", "GELU (erf)", "SwiGLU"};
+    static const char *const acts[] = {"GELU (tanh)", "GELU (erf)", "SwiGLU", "GeGLU (tanh)",
+                                       "GeGLU (erf)"};
     buf_addf(b, "model       %lld layers of %lld, %lld heads", (long long)s->layers,
              (long long)s->hidden, (long long)s->heads);
     if (s->kv_heads != s->heads)

@@ -18,7 +18,7 @@ from hf446 import beside, torch, transformers
 gradients = beside("gradients")
 
 CONVERT, TRAIN, PREP, TOK, LOGITS, STORIES = (sys.argv[1:7] + [None] * 6)[:6]
-RUNS = ("gpt2", "llama", "llama-3.2", "llama-bias", "mistral", "mistral-window", "qwen2", "qwen2-tied", "gpt_neox", "gpt_neox-serial", "phi3", "phi3-long", "phi3-short", "mixtral", "qwen2_moe", "qwen2_moe-norm")
+RUNS = ("gpt2", "llama", "llama-3.2", "llama-bias", "mistral", "mistral-window", "gemma2", "qwen2", "qwen2-tied", "gpt_neox", "gpt_neox-serial", "phi3", "phi3-long", "phi3-short", "mixtral", "qwen2_moe", "qwen2_moe-norm")
 SMALL = dict(hidden_size=24, intermediate_size=20, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2,
              max_position_embeddings=48, vocab_size=37, bos_token_id=1, eos_token_id=2, pad_token_id=None)
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
@@ -37,7 +37,7 @@ MODELS = {
     "llama-attention-bias": ("Llama", dict(SMALL, attention_bias=True), "float32", None),
     "llama-linear": ("Llama", dict(SMALL, rope_scaling=dict(rope_type="linear", factor=2.0)), "float32", None),
     "mistral": ("Mistral", dict(SMALL, head_dim=8, sliding_window=None), "float32", 3000),
-    "mistral-window": ("Mistral", dict(SMALL, sliding_window=16), "bfloat16", None),
+    "mistral-window": ("Mistral", dict(SMALL, sliding_window=4), "float32", None),
     "qwen2": ("Qwen2", dict(SMALL, rope_theta=1e6), "bfloat16", None),
     "qwen2-tied": ("Qwen2", dict(SMALL, tie_word_embeddings=True), "float32", 6000),
     "gpt_neox": ("GPTNeoX", dict(NEOX, num_attention_heads=3, rotary_pct=0.5), "float32", 9000),
@@ -48,7 +48,8 @@ MODELS = {
     "phi3": ("Phi3", SMALL, "bfloat16", None),
     "phi3-long": ("Phi3", dict(SMALL, original_max_position_embeddings=6, rope_scaling=LONG), "float32", None),
     "phi3-short": ("Phi3", dict(SMALL, original_max_position_embeddings=24, rope_scaling=LONG), "float32", None),
-    "gemma2": ("Gemma2", dict(SMALL, head_dim=8, query_pre_attn_scalar=8), "bfloat16", 5000),
+    "gemma2": ("Gemma2", dict(SMALL, head_dim=8, query_pre_attn_scalar=24, attn_logit_softcapping=2.0, final_logit_softcapping=3.0,
+                              sliding_window=4), "float32", None),
 }
 
 
@@ -124,7 +125,7 @@ def round_trip(name, d):
         ids = torch.tensor([[1, 5, 36, 0, 7, 30, 2, 2, 9]])
         again = load(out)
         assert again.dtype == model.dtype, again.dtype
-        a, b = model.float().eval()(ids).logits, again.float().eval()(ids).logits
+        a, b = (x.float().eval()(ids, use_cache=False).logits for x in (model, again))
         close(a, b)
         logits = subprocess.run([LOGITS, os.path.join(ckpt, "iter_0000000"), *map(str, ids[0].tolist())],
                                 capture_output=True, check=False)
@@ -136,7 +137,7 @@ def round_trip(name, d):
 
 
 def same_gradients(model, src, ckpt, d, ids):
-    loss = model(ids, labels=ids).loss
+    loss = model(ids, labels=ids, use_cache=False).loss
     loss.backward()
     found = {k: (p.shape, p.grad.contiguous().numpy().tobytes()) for k, p in model.named_parameters()}
     gradients.check(CONVERT, LOGITS, ckpt, d, os.path.join(src, "config.json"), found, loss.item(), ids[0].tolist())

@@ -79,6 +79,26 @@ struct spec tiny_phi3(void)
     return s;
 }
 
+struct spec tiny_mistral(void)
+{
+    struct spec s = tiny_llama();
+    s.window = 3;
+    spec_layers_add(&s.windowed, 0);
+    return s;
+}
+
+struct spec tiny_gemma2(void)
+{
+    struct spec s = tiny_mistral();
+    s.act = SPEC_GEGLU_TANH;
+    s.tied = true;
+    s.zero_centered = s.post_norm = s.embed_scale = true;
+    s.score_cap = 2;
+    s.head_cap = 3;
+    s.query_scalar = 7;
+    return s;
+}
+
 struct spec tiny_mixtral(void)
 {
     struct spec s = tiny_llama();

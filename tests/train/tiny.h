@@ -25,6 +25,13 @@ struct spec tiny_neox(void);
 /* Phi-3: Llama with longrope, whose rows are longer than half of its length. */
 struct spec tiny_phi3(void);
 
+/* Mistral: Llama with windows of 3 keys, in its first layer alone. */
+struct spec tiny_mistral(void);
+
+/* Gemma 2: norms less one, four in a layer, soft caps, a query scale, windows in every other layer,
+ * scaled embeddings, GeGLU, a tied head. */
+struct spec tiny_gemma2(void);
+
 /* Mixtral: Llama with 5 experts, 2 for each token, balancing and z losses. */
 struct spec tiny_mixtral(void);
 /* Qwen2-MoE: a shared expert with a gate, biases on q, k and v, the second of 3 layers dense. */

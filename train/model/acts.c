@@ -28,18 +28,31 @@ static void take_head_norms(const struct model *m, struct slab *s, struct layer_
     a->k_rstd = slab_2d(s, m->ops->stat, n, m->kv_heads);
 }
 
+/* What attention and MLP give, where norms of its own follow. */
+static void take_outputs(const struct model *m, struct slab *s, struct layer_acts *a)
+{
+    int64_t rows = stream_count(m, m->tokens);
+    if (!m->spec->post_norm)
+        return;
+    a->out1 = slab_2d(s, m->ops->real, rows, m->spec->hidden);
+    a->out_rstd1 = slab_1d(s, m->ops->stat, rows);
+    a->out2 = slab_2d(s, m->ops->real, rows, m->spec->hidden);
+    a->out_rstd2 = slab_1d(s, m->ops->stat, rows);
+}
+
 /* What one layer keeps. `first` has no r1: its residual is the embedding's output. */
 static void take_layer(const struct model *m, struct slab *s, struct layer_acts *a, bool first)
 {
     enum dtype d = m->ops->real;
     int64_t n = m->tokens, rows = stream_count(m, n), C = m->spec->hidden, D = m->spec->head_dim;
-    bool means = m->spec->norm == SPEC_LAYERNORM, glu = m->spec->act == SPEC_SWIGLU;
+    bool means = m->spec->norm == SPEC_LAYERNORM, glu = spec_gated(m->spec);
     a->r1 = first ? (struct tensor){0} : slab_2d(s, d, rows, C);
     a->y1 = slab_2d(s, d, rows, C);
     a->mean1 = means ? slab_1d(s, m->ops->stat, rows) : (struct tensor){0};
     a->rstd1 = slab_1d(s, m->ops->stat, rows);
     a->qkv = slab_2d(s, d, n, (m->heads + 2 * m->kv_heads) * D);
     take_head_norms(m, s, a);
+    take_outputs(m, s, a);
     if (m->use == MODEL_TRAIN && m->recompute.kind == RECOMPUTE_SELECTIVE) {
         a->lse = m->a.shared->lse;
         a->att = m->a.shared->att;
@@ -172,7 +185,8 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
     if (use == MODEL_TRAIN) {
         a->dr = slab_2d(s, d, rows, C);
         a->dy = slab_2d(s, d, rows, C);
-        a->dsub = m->spec->hidden_dropout > 0 ? slab_2d(s, d, rows, C) : a->dr;
+        a->dsub =
+            m->spec->hidden_dropout > 0 || m->spec->post_norm ? slab_2d(s, d, rows, C) : a->dr;
     }
     if (use == MODEL_DECODE)
         take_cache(m, s);

@@ -23,7 +23,9 @@ struct attention_args attention_args_of(const struct model *m, const struct mode
         .max_len = p->past + p->max_len,
         .window = spec_window(m->spec, (FAULT("window_layers") ? 0 : m->stage.first) + l),
         .even = p->even && !cached,
-        .scale = (float)(1.0 / sqrt((double)m->spec->head_dim)),
+        .scale = (float)(1.0 / sqrt(m->spec->query_scalar > 0 ? m->spec->query_scalar
+                                                              : (double)m->spec->head_dim)),
+        .cap = (float)m->spec->score_cap,
         .all_heads = m->spec->heads,
         .head0 = FAULT("dropout_heads") ? 0 : m->heads * comm_index(m->comm, GROUP_TP),
         .drop = model_dropout(m, p, DROP_ATTENTION, l)};

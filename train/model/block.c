@@ -15,6 +15,13 @@ static enum act act_of(const struct spec *s)
     return s->act == SPEC_GELU_ERF ? ACT_GELU_ERF : ACT_GELU_TANH;
 }
 
+static enum glu glu_of(const struct spec *s)
+{
+    return s->act == SPEC_GEGLU_TANH  ? GLU_GELU_TANH
+           : s->act == SPEC_GEGLU_ERF ? GLU_GELU_ERF
+                                      : GLU_SILU;
+}
+
 static enum norm norm_of(const struct spec *s)
 {
     return s->norm == SPEC_RMSNORM ? NORM_RMS : NORM_LAYER;
@@ -47,6 +54,7 @@ static void norm_heads(const struct model *m, const struct model_pass *p, struct
     bool kept = !tensor_none(pre);
     op_head_norm(m->ops, &(struct head_norm_args){
                              .eps = (float)m->spec->norm_eps,
+                             .less_one = m->spec->zero_centered,
                              .x = x,
                              .pre = kept ? tensor_heads(tensor_rows(pre, 0, p->n), x.size[1]) : pre,
                              .rstd = kept ? tensor_rows(rstd, 0, p->n) : rstd,
@@ -60,11 +68,46 @@ static void norm_heads_bwd(const struct model *m, const struct model_pass *p, st
     if (!m->spec->qk_norm)
         return;
     op_head_norm_bwd(m->ops, &(struct head_norm_bwd_args){
+                                 .less_one = m->spec->zero_centered,
                                  .dx = dx,
                                  .pre = tensor_heads(tensor_rows(kept[0], 0, p->n), dx.size[1]),
                                  .rstd = tensor_rows(kept[1], 0, p->n),
                                  .w = w,
                                  .dw = dw});
+}
+
+/* From what attention or MLP gave to what waits for the stream. */
+static void norm_output(const struct model *m, const struct model_pass *p, struct tensor out,
+                        struct tensor rstd, struct tensor w)
+{
+    if (!m->spec->post_norm)
+        return;
+    op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
+                                        .less_one = m->spec->zero_centered,
+                                        .eps = (float)m->spec->norm_eps,
+                                        .y = stream_rows(m, p, m->a.sub),
+                                        .rstd = stream_rows(m, p, rstd),
+                                        .x = stream_rows(m, p, out),
+                                        .w = w});
+}
+
+/* dsub: from the gradient of what waited to that of the output; dy is scratch here. */
+static void norm_output_bwd(const struct model *m, const struct model_pass *p,
+                            const struct tensor kept[2], struct tensor w, struct tensor dw)
+{
+    struct tensor dsub = stream_rows(m, p, m->a.dsub), dy = stream_rows(m, p, m->a.dy);
+    if (!m->spec->post_norm || FAULT("post_norm_bwd"))
+        return;
+    op_copy(m->ops, &(struct copy_args){.y = dy, .x = dsub});
+    op_fill(m->ops, &(struct fill_args){.y = dsub, .value = 0});
+    op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
+                                                .less_one = m->spec->zero_centered,
+                                                .dr = dsub,
+                                                .dy = dy,
+                                                .r = stream_rows(m, p, kept[0]),
+                                                .rstd = stream_rows(m, p, kept[1]),
+                                                .w = w,
+                                                .dw = dw});
 }
 
 /* New keys and values join the cache behind the `past` ones. */
@@ -86,7 +129,8 @@ static void attention_forward(struct model *m, const struct model_pass *p, int l
     size_t mark = slab_mark(m->ops->workspace);
     struct comm_ticket all;
     struct tensor y = stream_gather(m, stream_rows(m, p, a->y1), &all);
-    struct tensor qkv = tensor_rows(a->qkv, 0, p->n), sub = stream_rows(m, p, m->a.sub);
+    struct tensor qkv = tensor_rows(a->qkv, 0, p->n);
+    struct tensor sub = stream_rows(m, p, m->spec->post_norm ? a->out1 : m->a.sub);
 
     comm_wait(m->comm, all);
     op_matmul(m->ops,
@@ -113,13 +157,13 @@ static void mlp_forward(struct model *m, const struct model_pass *p, int l)
     struct comm_ticket all;
     struct tensor y = stream_gather(m, stream_rows(m, p, a->y2), &all);
     struct tensor pre = tensor_rows(a->pre, 0, p->n), h = tensor_rows(a->h, 0, p->n);
-    struct tensor sub = stream_rows(m, p, m->a.sub);
+    struct tensor sub = stream_rows(m, p, m->spec->post_norm ? a->out2 : m->a.sub);
 
     comm_wait(m->comm, all);
-    if (m->spec->act == SPEC_SWIGLU) {
+    if (spec_gated(m->spec)) {
         op_matmul(m->ops,
                   &(struct matmul_args){.y = pre, .a = y, .b = w->up, .tb = true, .bias = w->up_b});
-        op_glu(m->ops, &(struct glu_args){.y = h, .x = pre});
+        op_glu(m->ops, &(struct glu_args){.y = h, .x = pre, .act = glu_of(m->spec)});
     } else {
         op_matmul(m->ops, &(struct matmul_args){.y = h,
                                                 .a = y,
@@ -129,7 +173,7 @@ static void mlp_forward(struct model *m, const struct model_pass *p, int l)
                                                 .pre = pre,
                                                 .act = act_of(m->spec)});
     }
-    if (!p->again || l < p->last) {
+    if (!p->again || l < p->last || m->spec->post_norm) {
         struct tensor part = stream_partial(m, sub);
         op_matmul(m->ops, &(struct matmul_args){.y = part, .a = h, .b = w->down, .tb = true});
         comm_wait(m->comm, stream_reduce(m, sub, part));
@@ -147,6 +191,7 @@ static void after_attention(struct model *m, const struct model_pass *p, int l, 
         return;
     }
     op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
+                                        .less_one = m->spec->zero_centered,
                                         .eps = (float)m->spec->norm_eps,
                                         .y = stream_rows(m, p, a->y2),
                                         .r = stream_rows(m, p, a->r2),
@@ -175,6 +220,7 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
                              : UNIT_NONE);
     m->ops->layer = l;
     op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
+                                        .less_one = m->spec->zero_centered,
                                         .eps = (float)m->spec->norm_eps,
                                         .y = stream_rows(m, p, a->y1),
                                         .r = tensor_none(sub) ? sub : stream_rows(m, p, a->r1),
@@ -187,6 +233,7 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
                                         .b = w->norm1_b,
                                         .drop = model_dropout(m, p, DROP_MLP, l - 1)});
     attention_forward(m, p, l);
+    norm_output(m, p, a->out1, a->out_rstd1, w->post1);
     after_attention(m, p, l, tensor_none(sub) ? x : stream_rows(m, p, a->r1));
     if (has_experts(m, l)) {
         experts_forward(m, p, l);
@@ -194,6 +241,7 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
     } else {
         mlp_forward(m, p, l);
     }
+    norm_output(m, p, a->out2, a->out_rstd2, w->post2);
     m->ops->layer = -1;
 }
 
@@ -213,10 +261,11 @@ static void mlp_backward(struct model *m, const struct model_pass *p, int l)
     struct tensor pre = tensor_rows(a->pre, 0, n), h = tensor_rows(a->h, 0, n);
 
     comm_wait(m->comm, all);
-    if (m->spec->act == SPEC_SWIGLU) {
+    if (spec_gated(m->spec)) {
         struct tensor dh = slab_2d(ws, m->ops->real, n, h.size[1]);
         op_matmul(m->ops, &(struct matmul_args){.y = dh, .a = dsub, .b = w->down});
-        op_glu_bwd(m->ops, &(struct glu_bwd_args){.dx = dpre, .dy = dh, .x = pre});
+        op_glu_bwd(m->ops,
+                   &(struct glu_bwd_args){.dx = dpre, .dy = dh, .x = pre, .act = glu_of(m->spec)});
     } else {
         op_matmul(m->ops, &(struct matmul_args){.y = dpre,
                                                 .a = dsub,
@@ -284,6 +333,7 @@ static void before_attention_backward(struct model *m, const struct model_pass *
     const struct layer_weights *w = &m->w.layer[l], *g = &m->g.layer[l];
     const struct layer_acts *a = &m->a.layer[l];
     op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
+                                                .less_one = m->spec->zero_centered,
                                                 .dr = stream_rows(m, p, m->a.dr),
                                                 .dy = stream_rows(m, p, m->a.dy),
                                                 .r = stream_rows(m, p, a->r2),
@@ -312,6 +362,7 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
     if (!first) /* the bias of the output below */
         unit_add(m, unit_of_layer(m, l - 1));
     m->ops->layer = l;
+    norm_output_bwd(m, p, (struct tensor[]){a->out2, a->out_rstd2}, w->post2, g->post2);
     if (has_experts(m, l)) {
         experts_backward(m, p, l);
         shared_backward(m, p, l);
@@ -323,10 +374,12 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
         dy2 = parallel_backward(m, p, l);
     else
         before_attention_backward(m, p, l);
+    norm_output_bwd(m, p, (struct tensor[]){a->out1, a->out_rstd1}, w->post1, g->post1);
     attention_backward(m, p, l);
     if (m->spec->parallel)
         parallel_backward_norm(m, p, l, r1, dy2);
     op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
+                                                .less_one = m->spec->zero_centered,
                                                 .dr = dr,
                                                 .dy = dy,
                                                 .r = r1,

@@ -45,6 +45,8 @@ static void head_logits(struct model *m, struct tensor y, struct tensor logits)
     op_matmul(m->ops,
               &(struct matmul_args){
                   .y = logits, .a = y, .b = tensor_rows(m->w.head, 0, logits.size[1]), .tb = true});
+    if (m->spec->head_cap > 0)
+        op_cap(m->ops, &(struct cap_args){.x = logits, .cap = (float)m->spec->head_cap});
 }
 
 void model_logits(struct model *m, int64_t begin, int64_t rows, struct tensor logits)
@@ -154,6 +156,7 @@ static void chunk_loss(struct model *m, const struct model_pass *p, const struct
                                                   .total = total,
                                                   .first = first,
                                                   .scale = scale,
+                                                  .cap = (float)m->spec->head_cap,
                                                   .grad = p->train});
     if (p->train)
         chunk_backward(m, c);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/model/model.h"
 
+#include <math.h>
+
 #include "base/core/fault.h"
 #include "train/model/recompute.h"
 
@@ -36,6 +38,19 @@ struct vocab_part model_vocab(const struct model *m)
     return (struct vocab_part){.first = first, .count = left < 0 ? 0 : left < rows ? left : rows};
 }
 
+/* The factor of embeddings, as their type holds it: so does transformers multiply. 0: 1. */
+static double embed_scale(const struct model *m)
+{
+    double root = sqrt((double)m->spec->hidden);
+    int exponent;
+    if (!m->spec->embed_scale || m->ops->real == DTYPE_F64)
+        return m->spec->embed_scale ? root : 0;
+    if (m->ops->real == DTYPE_F32)
+        return (double)(float)root;
+    double fraction = frexp(root, &exponent); /* bf16: 8 binary digits */
+    return ldexp(nearbyint(ldexp(fraction, 8)), exponent - 8);
+}
+
 /* Each rank has the rows of its part of the vocabulary; the first adds the positions. */
 static void embed_forward(struct model *m, const struct model_pass *p)
 {
@@ -49,6 +64,7 @@ static void embed_forward(struct model *m, const struct model_pass *p)
                                   .id = tensor_rows(m->a.id, 0, p->n),
                                   .shard = comm_size(m->comm, GROUP_TP) > 1,
                                   .first = model_vocab(m).first,
+                                  .scale = embed_scale(m),
                                   .tok = m->w.embed,
                                   .pos = learned ? m->w.position : none,
                                   .position = learned ? tensor_rows(m->a.position, 0, p->n) : none,
@@ -70,6 +86,7 @@ static void embed_backward(struct model *m, const struct model_pass *p)
                                           .id = tensor_rows(m->a.id, 0, p->n),
                                           .shard = comm_size(m->comm, GROUP_TP) > 1,
                                           .first = model_vocab(m).first,
+                                          .scale = embed_scale(m),
                                           .dtok = m->g.embed,
                                           .dpos = m->g.position,
                                           .position = learned ? tensor_rows(m->a.position, 0, p->n)
@@ -103,6 +120,7 @@ static void leave_stage(struct model *m, const struct model_pass *p)
     if (head)
         unit_use(m, unit_head(m), m->spec->tied ? UNIT_EMBED : UNIT_NONE);
     op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
+                                        .less_one = m->spec->zero_centered,
                                         .eps = (float)m->spec->norm_eps,
                                         .y = stream_rows(m, p, m->a.y),
                                         .r = some ? stream_rows(m, p, m->a.r) : none,
@@ -155,6 +173,7 @@ static void enter_stage_backward(struct model *m, const struct model_pass *p)
         unit_add(m, unit_of_layer(m, last));
     op_fill(m->ops, &(struct fill_args){.y = head ? dr : dy, .value = 0});
     op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
+                                                .less_one = m->spec->zero_centered,
                                                 .dr = dr,
                                                 .dy = dy,
                                                 .r = stream_rows(m, p, model_output(m)),

@@ -28,6 +28,7 @@
 
 struct layer_weights {
     struct tensor norm1, norm1_b, qkv, qkv_b, q_norm, k_norm, out, out_b;
+    struct tensor post1, post2; /* norms of what attention and MLP give */
     struct tensor norm2, norm2_b, up, up_b, down, down_b;
     struct tensor shared_up, shared_down, shared_gate; /* [2S,C] [C,S] [1,C]: a shared expert */
     struct tensor router, expert_up, expert_down; /* [E,C] [e,2F,C] [e,C,F]: the e of this rank */
@@ -52,6 +53,8 @@ struct layer_acts {
     struct tensor q_pre, k_pre;         /* [n,HD] [n,KD]: before QK norm */
     struct tensor q_rstd, k_rstd;       /* [n,H] [n,K] */
     struct tensor r2, y2, mean2, rstd2; /* before the MLP */
+    struct tensor out1, out2;           /* [s,C]: of attention and MLP, before norms of their own */
+    struct tensor out_rstd1, out_rstd2; /* [s] */
     struct tensor pre, h;               /* [n,F] or [n,2F] before the activation; [n,F] behind it */
     struct tensor kept; /* of a group's first layer that is recomputed: this rank's part of r1 */
     struct expert_acts experts;                       /* in the place of these */

@@ -12,14 +12,17 @@
 /*
  * In place on heads x [n,H,D]: x = x / sqrt(mean(x^2) + eps) * w, the mean over a head. pre [n,H,D]
  * receives what was in x, rstd [n,H] one over the root; both none if there will be no backward.
+ * less_one: as of norm_args.
  */
 struct head_norm_args {
     float eps;
+    bool less_one;
     struct tensor x, pre, rstd, w /* [D] */;
 };
 
 /* dx holds the gradient of the output and receives that of the input; dw is added to. */
 struct head_norm_bwd_args {
+    bool less_one;
     struct tensor dx, pre, rstd, w, dw;
 };
 

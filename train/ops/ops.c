@@ -37,6 +37,7 @@ static const char *const names[OP_COUNT] = {
     [OP_GROUPED_BWD] = "grouped_bwd",
     [OP_GATE] = "gate",
     [OP_GATE_BWD] = "gate_bwd",
+    [OP_CAP] = "cap",
     [OP_HEAD_NORM] = "head_norm",
     [OP_HEAD_NORM_BWD] = "head_norm_bwd",
     [OP_MOMENTS] = "moments",
@@ -76,6 +77,8 @@ void ops_run(struct ops *o, enum op op, const void *args)
     size_t mark = slab_mark(o->workspace);
     bool live = o->workspace->base && !o->dry;
     BUG_ON(!entry->run, "%s: there is no entry for %s", op_name(op), o->dev->desc.name);
+    const char *form = o->dev->desc.host ? NULL : ops_host_form(op, args);
+    BUG_ON(o->workspace->base && form, "%s: no %s on %s", op_name(op), form, o->dev->desc.name);
     int before = o->dev->fault;
     if (o->widens) {
         widen_run(o, op, args, live);
@@ -530,6 +533,14 @@ void op_clip(struct ops *o, const struct clip_args *a)
         need_typed(c, "count", a->count, DTYPE_F64, 1);
     BUG_ON(!(a->max_norm >= 0), "clip: to %g", a->max_norm);
     o->call(o, OP_CLIP, a);
+}
+
+void op_cap(struct ops *o, const struct cap_args *a)
+{
+    struct check c = CHECK_OF(OP_CAP);
+    need_2d(c, "x", a->x, a->x.size[0], a->x.size[1]);
+    BUG_ON(!(a->cap > 0), "cap: to %g", (double)a->cap);
+    o->call(o, OP_CAP, a);
 }
 
 void op_fill(struct ops *o, const struct fill_args *a)

@@ -36,6 +36,7 @@
 
 enum act { ACT_NONE, ACT_GELU_TANH, ACT_GELU_ERF };
 enum norm { NORM_LAYER, NORM_RMS };
+enum glu { GLU_SILU, GLU_GELU_TANH, GLU_GELU_ERF };
 
 /*
  * Dropout as a function of global indices: element (row, col) of a [n, width] tensor is kept if
@@ -54,36 +55,41 @@ struct dropout {
 };
 
 /*
- * y[n,C] = dropout(tok[id] + pos[position]). With `shard`, tok is a part of the vocabulary, from id
- * `first` on, and an id without a row here has zeros for tok[id].
+ * y[n,C] = dropout(scale tok[id] + pos[position]); scale 0: 1. With `shard`, tok is a part of the
+ * vocabulary, from id `first` on, and an id without a row here has zeros for tok[id].
  */
 struct embed_args {
     struct tensor y, id /* I32 [n] */, tok /* [V,C] */, pos /* [P,C] or none */,
         position /* I32 [n], none without pos */;
     bool shard;
     int64_t first;
+    double scale;
     struct dropout drop;
 };
 
 /*
- * dtok[id] += dy, dpos[position] += dy (dy through the dropout), each row's sum in the order of n.
+ * dtok[id] += scale dy, dpos[position] += dy (dy through the dropout), each row's sum in the order
+ * of n.
  */
 struct embed_bwd_args {
     struct tensor dy, id, dtok /* or none */, dpos /* or none */, position;
     bool shard; /* as forward */
     int64_t first;
+    double scale; /* likewise */
     struct dropout drop;
 };
 
 /*
  * The residual stream and the norm that reads it, in one pass:
  * r = x + dropout(a + bias); y = norm(r) * w + b.
- * Without a: r is x and is not written (r none). mean [n] (NORM_LAYER only, else none), rstd [n].
+ * With less_one, weights are stored less one: norm(r) * (1 + w). Without a: r is x and is not
+ * written (r none). mean [n] (NORM_LAYER only, else none), rstd [n].
  * r may be x's memory.
  */
 struct norm_args {
     enum norm kind;
     float eps;
+    bool less_one;
     struct tensor y, r, mean, rstd, x, a, bias /* [C] or none */, w, b /* [C] or none */;
     struct dropout drop;
 };
@@ -95,6 +101,7 @@ struct norm_args {
  */
 struct norm_bwd_args {
     enum norm kind;
+    bool less_one; /* as forward */
     struct tensor dr, dy, r, mean, rstd, w, dw, db /* or none */, da, dbias /* or none */;
     struct dropout drop;
 };
@@ -116,14 +123,19 @@ struct matmul_args {
     struct tensor bias, pre, dbias;
 };
 
-/* y[n,F] = silu(g) * u with g = x[:, 0:F], u = x[:, F:2F] (SwiGLU; Shazeer 2020) */
+/*
+ * y[n,F] = act(g) * u with g = x[:, 0:F], u = x[:, F:2F]: silu (SwiGLU; Shazeer 2020), or GELU in
+ * one of its two forms (GeGLU).
+ */
 struct glu_args {
     struct tensor y, x;
+    enum glu act;
 };
 
 /* dx[n,2F]; dx may be x's memory. */
 struct glu_bwd_args {
     struct tensor dx, dy, x;
+    enum glu act;
 };
 
 /*
@@ -169,6 +181,7 @@ struct attention_args {
     double seen; /* of the keys here the mean that a query sees: for its cost; 0: as max_len says */
     bool even;
     float scale; /* of q k^T, usually 1 / sqrt(D) */
+    float cap;   /* a score s becomes cap tanh(s / cap) before the mask; 0: s */
     struct dropout drop;
 };
 
@@ -206,13 +219,21 @@ struct xent_stats_args {
 /*
  * loss [n] = (log(sum) + max - target) * mask; if grad: logits are overwritten by
  * (softmax - one-hot) * mask * scale. A row of mask 0 gets zeros, whatever is in it. total += the
- * sum of loss, added up in double.
+ * sum of loss, added up in double. cap, if not 0: logits came out of op_cap, and what overwrites
+ * them is the gradient of what went in, (1 - (logit / cap)^2) times as much.
  */
 struct xent_loss_args {
     struct tensor logits, label, max, sum, target, mask /* F32 [n] */, loss, total /* F64 [1] */;
     int64_t first;
     double scale;
     bool grad;
+    float cap;
+};
+
+/* In place, x [n,m] = cap tanh(x / cap); its backward is a factor in xent_loss. */
+struct cap_args {
+    struct tensor x;
+    float cap;
 };
 
 /*
@@ -301,6 +322,7 @@ enum op {
     OP_GROUPED_BWD,
     OP_GATE,
     OP_GATE_BWD,
+    OP_CAP,
     OP_HEAD_NORM, /* head_norm.h */
     OP_HEAD_NORM_BWD,
     OP_MOMENTS, /* blocks.h */
@@ -362,6 +384,9 @@ void ops_close(struct ops *o);
 
 void ops_set_types(struct ops *o, enum dtype real, struct ops_narrow narrow);
 
+/* What of a call only the tables of the host have, as "soft caps"; NULL: nothing. */
+const char *ops_host_form(enum op op, const void *args);
+
 /* Takes scratch, runs unless the workspace is unbound or the table is dry, gives scratch back. A
  * fault of the device that the op meets gets the op's name and the layer. */
 void ops_run(struct ops *o, enum op op, const void *args);
@@ -389,6 +414,7 @@ int ops_cpu_open(struct ops *o, struct dev *d, struct slab *workspace, const str
 
 void op_embed(struct ops *o, const struct embed_args *a);
 void op_embed_bwd(struct ops *o, const struct embed_bwd_args *a);
+void op_cap(struct ops *o, const struct cap_args *a);
 void op_norm(struct ops *o, const struct norm_args *a);
 void op_norm_bwd(struct ops *o, const struct norm_bwd_args *a);
 void op_matmul(struct ops *o, const struct matmul_args *a);

@@ -93,7 +93,7 @@ static double keys_seen(const struct attention_args *a)
 static struct op_cost cost_attention(const struct attention_args *a)
 {
     double pairs = (double)a->q.size[0] * (double)a->q.size[1] * keys_seen(a);
-    return (struct op_cost){pairs * (4 * (double)a->q.size[2] + 3),
+    return (struct op_cost){pairs * (4 * (double)a->q.size[2] + (a->cap > 0 ? 6 : 3)),
                             bytes(a->q) + bytes(a->k) + bytes(a->v) + bytes(a->o) + bytes(a->lse)};
 }
 
@@ -123,7 +123,8 @@ static struct op_cost cost_xent_loss(const struct xent_loss_args *a)
 
 static struct op_cost cost_glu_bwd(const struct glu_bwd_args *a)
 {
-    return (struct op_cost){10 * ops_cost_count(a->dy), bytes(a->dy) + bytes(a->x) + bytes(a->dx)};
+    return (struct op_cost){(a->act == GLU_SILU ? 10 : 18) * ops_cost_count(a->dy),
+                            bytes(a->dy) + bytes(a->x) + bytes(a->dx)};
 }
 
 static struct op_cost cost_rope(const struct rope_args *a)
@@ -155,6 +156,17 @@ static struct op_cost further_cost(enum op op, const void *args)
     return op < OP_HEAD_NORM ? experts_cost(op, args) : head_norm_cost(op, args);
 }
 
+static struct op_cost cost_glu(const struct glu_args *a)
+{
+    return (struct op_cost){(a->act == GLU_SILU ? 5 : 9) * ops_cost_count(a->y),
+                            bytes(a->y) + bytes(a->x)};
+}
+
+static struct op_cost cost_cap(const struct cap_args *a)
+{
+    return (struct op_cost){3 * ops_cost_count(a->x), 2 * bytes(a->x)};
+}
+
 struct op_cost op_cost(enum op op, const void *args)
 {
     switch (op) {
@@ -168,10 +180,8 @@ struct op_cost op_cost(enum op op, const void *args)
         return cost_norm_bwd(args);
     case OP_MATMUL:
         return cost_matmul(args);
-    case OP_GLU: {
-        const struct glu_args *a = args;
-        return (struct op_cost){5 * ops_cost_count(a->y), bytes(a->y) + bytes(a->x)};
-    }
+    case OP_GLU:
+        return cost_glu(args);
     case OP_GLU_BWD:
         return cost_glu_bwd(args);
     case OP_ROPE:
@@ -200,10 +210,10 @@ struct op_cost op_cost(enum op op, const void *args)
     }
     case OP_CLIP:
         return (struct op_cost){3, 28};
-    case OP_FILL: {
-        const struct fill_args *a = args;
-        return (struct op_cost){0, bytes(a->y)};
-    }
+    case OP_CAP:
+        return cost_cap(args);
+    case OP_FILL:
+        return (struct op_cost){0, bytes(((const struct fill_args *)args)->y)};
     case OP_COPY: {
         const struct copy_args *a = args;
         return (struct op_cost){a->accumulate ? ops_cost_count(a->y) : 0,

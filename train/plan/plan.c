@@ -24,6 +24,10 @@ static void plan_call(struct ops *o, enum op op, const void *args)
     if (!p->execute && !o->entry[op].run && !p->failed.code)
         err_set(&p->failed, ERR_USAGE, "%s cannot run this model: it has no operation '%s'",
                 o->dev->desc.name, op_name(op));
+    const char *form = o->dev->desc.host ? NULL : ops_host_form(op, args);
+    if (!p->execute && form && !p->failed.code)
+        err_set(&p->failed, ERR_USAGE, "%s cannot run this model: its operation '%s' has no %s",
+                o->dev->desc.name, op_name(op), form);
     if (!p->execute && o->entry[op].prepare && !p->failed.code &&
         o->entry[op].prepare(o, args, &p->failed))
         err_wrap(&p->failed, "%s", op_name(op));

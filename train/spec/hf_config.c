@@ -30,9 +30,10 @@ static void read_act(struct hf_reader *h, const char *key, const char *missing, 
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
         if (strcmp(name, acts[i].name) != 0 || (acts[i].act == SPEC_SWIGLU && !gated))
             continue;
-        s->act = gated ? SPEC_SWIGLU : acts[i].act;
-        if (acts[i].act != s->act)
-            s->features |= SPEC_GATED_GELU;
+        s->act = !gated                          ? acts[i].act
+                 : acts[i].act == SPEC_SWIGLU    ? SPEC_SWIGLU
+                 : acts[i].act == SPEC_GELU_TANH ? SPEC_GEGLU_TANH
+                                                 : SPEC_GEGLU_ERF;
         return;
     }
     hf_refuse(h, key, name,
@@ -240,15 +241,19 @@ static void read_gpt_neox(struct hf_reader *h, struct hf_model *m)
 
 /* ---- Gemma --------------------------------------------------------------------------------- */
 
-/* Zero or null: none. */
-static bool has_softcap(struct hf_reader *h, const char *key, double missing)
+/* Null: none. */
+static double read_cap(struct hf_reader *h, const char *key, double missing)
 {
     const struct json *v = json_get(h->o, key);
-    return v ? hf_real(h, key, 0) != 0 : missing != 0;
+    double cap = v ? hf_real(h, key, 0) : missing;
+    if (!(cap >= 0))
+        hf_malformed(h, key, "0 or more");
+    return cap;
 }
 
-/* `every`: of so many layers the last one has no window. */
-static void read_gemma(struct hf_reader *h, struct hf_model *m, double softcap, double theta,
+/* Missing caps are those of the attention and of the head; of `every` layers the last one has no
+ * window. */
+static void read_gemma(struct hf_reader *h, struct hf_model *m, const double cap[2], double theta,
                        int64_t every)
 {
     struct spec *s = &m->spec;
@@ -258,18 +263,18 @@ static void read_gemma(struct hf_reader *h, struct hf_model *m, double softcap, 
     s->kv_heads = hf_int(h, "num_key_value_heads", 4);
     /* "hidden_act" says gelu in some files and was never read */
     read_act(h, "hidden_activation", "gelu_pytorch_tanh", true, s);
-    s->features |= SPEC_POST_NORM | SPEC_ZERO_CENTERED | SPEC_EMBED_SCALE;
-    if (has_softcap(h, "attn_logit_softcapping", softcap) ||
-        has_softcap(h, "final_logit_softcapping", softcap))
-        s->features |= SPEC_SOFTCAP;
-    if (hf_real(h, "query_pre_attn_scalar", 256) != (double)s->head_dim)
-        s->features |= SPEC_QUERY_SCALE;
+    s->post_norm = s->zero_centered = s->embed_scale = true;
+    s->score_cap = read_cap(h, "attn_logit_softcapping", cap[0]);
+    s->head_cap = read_cap(h, "final_logit_softcapping", cap[1]);
+    s->query_scalar = hf_real(h, "query_pre_attn_scalar", 256);
+    if (!(s->query_scalar > 0))
+        hf_malformed(h, "query_pre_attn_scalar", "above 0");
     read_window(h, 4096, window_layers(s, 0, every), s);
 }
 
 static void read_gemma2(struct hf_reader *h, struct hf_model *m)
 {
-    read_gemma(h, m, 50, 10000, 2);
+    read_gemma(h, m, (const double[]){50, 30}, 10000, 2);
 }
 
 static void read_gemma3(struct hf_reader *h, struct hf_model *m)
@@ -279,7 +284,7 @@ static void read_gemma3(struct hf_reader *h, struct hf_model *m)
     int64_t every = hf_int(h, key, 6);
     if (every < 1)
         hf_malformed(h, key, "above 0");
-    read_gemma(h, m, 0, 1000000, every < 1 ? 1 : every);
+    read_gemma(h, m, (const double[]){0, 0}, 1000000, every < 1 ? 1 : every);
     m->spec.qk_norm = true;
     m->spec.features |= SPEC_ROPE_OTHER; /* local layers have another base */
 }

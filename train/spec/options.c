@@ -103,7 +103,7 @@ static const char *name_at(size_t offset)
 static void shape_values(const struct spec_flags *f, const struct spec *s,
                          struct shape_value ret[SHAPE_VALUES])
 {
-    bool gelu = s->act != SPEC_SWIGLU;
+    bool gelu = !spec_gated(s);
     const struct shape_value all[SHAPE_VALUES] = {
         {NAME(layers), (double)f->layers, (double)s->layers},
         {NAME(hidden), (double)f->hidden, (double)s->hidden},
@@ -121,7 +121,7 @@ static void shape_values(const struct spec_flags *f, const struct spec *s,
         {NAME(rope_factor), f->rope_factor, s->rope_factor},
         {NAME(norm), f->norm, (double)s->norm},
         {NAME(norm_eps), f->norm_eps, s->norm_eps},
-        {NAME(swiglu), f->swiglu, !gelu},
+        {NAME(swiglu), f->swiglu, s->act == SPEC_SWIGLU},
         /* which form of GELU has no meaning with SwiGLU */
         {NAME(gelu_tanh), f->gelu_tanh, gelu ? s->act == SPEC_GELU_TANH : f->gelu_tanh},
         {NAME(no_bias), f->no_bias, !s->bias},

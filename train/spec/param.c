@@ -38,6 +38,7 @@ enum when {
     BIAS,
     QKV_BIAS,
     QK_NORM,
+    POST_NORM,
     PLAIN,
     PLAIN_BIAS,
     DENSE,
@@ -97,6 +98,8 @@ static const struct row rows[] = {
         {{"attn.out.weight", DIM_HIDDEN}}},
     {PARAM_OUT_B,    BIAS,       LAYER, TOKENS, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
         {{"attn.out.bias", DIM_HIDDEN}}},
+    {PARAM_POST1,    POST_NORM,  LAYER, TOKENS, SPLIT_NONE, INIT_ONE,        DIM_ONE,
+        {{"attn_post_norm.weight", DIM_HIDDEN}}},
     {PARAM_NORM2,    ALWAYS,     LAYER, TOKENS, SPLIT_NONE, INIT_ONE,        DIM_ONE,
         {{"mlp_norm.weight", DIM_HIDDEN}}},
     {PARAM_NORM2_B,  LAYERNORM,  LAYER, TOKENS, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
@@ -113,6 +116,8 @@ static const struct row rows[] = {
         {{"mlp.down.weight", DIM_HIDDEN}}},
     {PARAM_DOWN_B,   DENSE_BIAS, LAYER, TOKENS, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
         {{"mlp.down.bias", DIM_HIDDEN}}},
+    {PARAM_POST2,    POST_NORM,  LAYER, TOKENS, SPLIT_NONE, INIT_ONE,        DIM_ONE,
+        {{"mlp_post_norm.weight", DIM_HIDDEN}}},
 
     {PARAM_ROUTER,      MIXTURE, LAYER, PARTIAL, SPLIT_NONE, INIT_NORMAL,    DIM_HIDDEN,
         {{"mlp.router.weight", DIM_EXPERTS}}},
@@ -141,7 +146,7 @@ enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 /* layer: of rows that belong to one. */
 static bool has(const struct spec *s, enum when w, int64_t layer)
 {
-    bool gated = s->act == SPEC_SWIGLU, dense = layer < 0 || !spec_has_experts(s, layer);
+    bool gated = spec_gated(s), dense = layer < 0 || !spec_has_experts(s, layer);
     switch (w) {
     case ALWAYS:
         return true;
@@ -155,6 +160,8 @@ static bool has(const struct spec *s, enum when w, int64_t layer)
         return s->bias || s->qkv_bias;
     case QK_NORM:
         return s->qk_norm;
+    case POST_NORM:
+        return s->post_norm;
     case DENSE:
         return dense;
     case DENSE_BIAS:
@@ -333,7 +340,7 @@ static void add_param(struct params *ps, const struct row *r, int layer, const s
                         .expert = o->expert,
                         .split = r->split,
                         .tokens = r->tokens != WHOLE,
-                        .init = r->init,
+                        .init = r->init == INIT_ONE && s->zero_centered ? INIT_ZERO : r->init,
                         .trained = true,
                         .offset = ps->elements};
     p->decay = p->rank == 2;

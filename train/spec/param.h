@@ -29,12 +29,14 @@ enum param_kind {
     PARAM_K_NORM,      /* [D]                      layers.N.attn.k_norm.weight */
     PARAM_OUT,         /* [C, H D]                 layers.N.attn.out.weight */
     PARAM_OUT_B,       /* [C]                      layers.N.attn.out.bias */
+    PARAM_POST1,       /* [C]                      layers.N.attn_post_norm.weight */
     PARAM_NORM2,       /* [C]                      layers.N.mlp_norm.weight */
     PARAM_NORM2_B,     /* [C]                      layers.N.mlp_norm.bias */
     PARAM_UP,          /* [F, C] or [2F, C]        layers.N.mlp.up.weight; mlp.{gate,up}.weight */
     PARAM_UP_B,        /* [F] or [2F] */
     PARAM_DOWN,        /* [C, F]                   layers.N.mlp.down.weight */
     PARAM_DOWN_B,      /* [C] */
+    PARAM_POST2,       /* [C]                      layers.N.mlp_post_norm.weight */
     PARAM_ROUTER,      /* [E, C]                   layers.N.mlp.router.weight */
     PARAM_SHARED_UP,   /* [2S, C]                layers.N.mlp.shared.{gate,up}.weight */
     PARAM_SHARED_DOWN, /* [C, S]                 layers.N.mlp.shared.down.weight */

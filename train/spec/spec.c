@@ -23,7 +23,7 @@ struct field {
     double usual; /* of a model from before the field was there: what weft did then; NEEDED: it was
                      always there; DERIVED: derive() has it */
     size_t offset;
-    const char *choice[3]; /* texts of an enum's values, in its order */
+    const char *choice[5]; /* texts of an enum's values, in its order */
 };
 
 #define NEEDED NAN
@@ -59,7 +59,8 @@ static const struct field fields[] = {
     FIELD("rope-original-max-positions", FIELD_INT, 8192, rope_old_length, NULL),
     FIELD("normalization", FIELD_CHOICE, SPEC_LAYERNORM, norm, "LayerNorm", "RMSNorm"),
     FIELD("norm-epsilon", FIELD_REAL, 1e-5, norm_eps, NULL),
-    FIELD("activation", FIELD_CHOICE, SPEC_GELU_TANH, act, "gelu-tanh", "gelu-erf", "swiglu"),
+    FIELD("activation", FIELD_CHOICE, SPEC_GELU_TANH, act, "gelu-tanh", "gelu-erf", "swiglu",
+          "geglu-tanh", "geglu-erf"),
     FIELD("disable-bias-linear", FIELD_NOT, false, bias, NULL),
     FIELD("add-qkv-bias", FIELD_BOOL, false, qkv_bias, NULL),
     FIELD("untie-embeddings-and-output-weights", FIELD_NOT, false, tied, NULL),
@@ -73,6 +74,12 @@ static const struct field fields[] = {
     FIELD("moe-aux-loss-coeff", FIELD_REAL, 0, balance_coeff, NULL),
     FIELD("moe-z-loss-coeff", FIELD_REAL, 0, z_coeff, NULL),
     FIELD("qk-layernorm", FIELD_BOOL, false, qk_norm, NULL),
+    FIELD("apply-layernorm-1p", FIELD_BOOL, false, zero_centered, NULL),
+    FIELD("post-norm", FIELD_BOOL, false, post_norm, NULL),
+    FIELD("scale-embeddings", FIELD_BOOL, false, embed_scale, NULL),
+    FIELD("attn-logit-softcapping", FIELD_REAL, 0, score_cap, NULL),
+    FIELD("final-logit-softcapping", FIELD_REAL, 0, head_cap, NULL),
+    FIELD("query-pre-attn-scalar", FIELD_REAL, 0, query_scalar, NULL),
     FIELD("window-size", FIELD_INT, 0, window, NULL),
     FIELD("window-layers", FIELD_LAYERS, 0, windowed, NULL),
     FIELD("use-parallel-residual", FIELD_BOOL, false, parallel, NULL),
@@ -300,7 +307,7 @@ void spec_to_json(const struct spec *s, struct buf *out)
 static int read_choice(const struct field *f, const struct json *v, const char *name, int *ret,
                        struct err *e)
 {
-    for (int i = 0; v && v->kind == JSON_STRING && i < 3 && f->choice[i]; i++) {
+    for (int i = 0; v && v->kind == JSON_STRING && i < 5 && f->choice[i]; i++) {
         if (strcmp(v->string, f->choice[i]) == 0) {
             *ret = i;
             return 0;

@@ -21,7 +21,7 @@ enum {
     SPEC_LONGROPE_MAX = 64 /* pairs of a head that are turned */
 };
 enum spec_norm { SPEC_LAYERNORM, SPEC_RMSNORM };
-enum spec_act { SPEC_GELU_TANH, SPEC_GELU_ERF, SPEC_SWIGLU };
+enum spec_act { SPEC_GELU_TANH, SPEC_GELU_ERF, SPEC_SWIGLU, SPEC_GEGLU_TANH, SPEC_GEGLU_ERF };
 enum spec_position { SPEC_LEARNED, SPEC_ROPE };
 enum spec_rope_scaling { SPEC_ROPE_PLAIN, SPEC_ROPE_LLAMA3, SPEC_ROPE_LONG };
 
@@ -83,6 +83,11 @@ struct spec {
     bool route_before; /* an expert's weight is its part of the softmax over all, not over topk */
     double balance_coeff, z_coeff; /* of the balancing and z losses; training only */
     bool qk_norm;                  /* RMS norm of each head of queries and keys, before rotary */
+    bool zero_centered;            /* norms multiply by one more than their weight */
+    bool post_norm;                /* norms after attention and after the MLP, before the stream */
+    bool embed_scale;              /* embeddings times sqrt(hidden), rounded to their type */
+    double score_cap, head_cap;    /* scores of attention, logits: cap tanh(x / cap); 0: x */
+    double query_scalar;           /* scores are divided by its root; 0: head_dim */
     int64_t window; /* of a layer in `windowed`: a query sees so many keys, its own the last; 0: all
                        before it */
     struct spec_layers windowed;
@@ -127,6 +132,12 @@ static inline bool spec_has_experts(const struct spec *s, int64_t layer)
  * greatest number of channels that divides all; 0: there are none.
  */
 int64_t spec_cut_channels(const struct spec *s);
+
+/* Whether the MLP has a gate beside what goes up. */
+static inline bool spec_gated(const struct spec *s)
+{
+    return s->act == SPEC_SWIGLU || s->act == SPEC_GEGLU_TANH || s->act == SPEC_GEGLU_ERF;
+}
 
 /* The window of a layer, counted from the model's first; 0: none. */
 static inline int64_t spec_window(const struct spec *s, int64_t layer)

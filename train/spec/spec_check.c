@@ -125,6 +125,27 @@ static int64_t expert_layers(const struct spec *s)
     return n;
 }
 
+/* What Gemma has beside others. */
+static int check_caps(const struct spec *s, struct err *e)
+{
+    const struct {
+        const char *what;
+        double v;
+    } all[] = {{"attn-logit-softcapping", s->score_cap},
+               {"final-logit-softcapping", s->head_cap},
+               {"query-pre-attn-scalar", s->query_scalar}};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (!(all[i].v >= 0) || !isfinite(all[i].v))
+            return err_set(e, ERR_USAGE, "%s is %g: it must be 0 or more", all[i].what, all[i].v);
+    if (s->post_norm && (s->bias || s->experts || s->parallel || s->norm != SPEC_RMSNORM))
+        return err_set(e, ERR_USAGE,
+                       "norms after attention and MLP: expected RMSNorm, no biases, no "
+                       "experts and no parallel residual");
+    if (s->zero_centered && s->norm != SPEC_RMSNORM)
+        return err_set(e, ERR_USAGE, "norm weights stored less one: expected RMSNorm");
+    return 0;
+}
+
 static int check_experts(const struct spec *s, struct err *e)
 {
     if (!s->experts)
@@ -169,6 +190,8 @@ int spec_check(const struct spec *s, struct err *e)
         code = check_rope(s, e);
     if (!code)
         code = check_window(s, e);
+    if (!code)
+        code = check_caps(s, e);
     if (code)
         return code;
     if (!(s->norm_eps > 0 && s->norm_eps < 1))
@@ -192,7 +215,12 @@ int spec_check(const struct spec *s, struct err *e)
 /* The features that members of the spec describe, which are those that train runs. */
 static unsigned spec_described(const struct spec *s)
 {
-    return s->window ? SPEC_WINDOW : 0;
+    bool geglu = s->act == SPEC_GEGLU_TANH || s->act == SPEC_GEGLU_ERF;
+    return (s->window ? SPEC_WINDOW : 0u) | (s->post_norm ? SPEC_POST_NORM : 0u) |
+           (s->zero_centered ? SPEC_ZERO_CENTERED : 0u) | (s->embed_scale ? SPEC_EMBED_SCALE : 0u) |
+           (geglu ? SPEC_GATED_GELU : 0u) |
+           (s->score_cap > 0 || s->head_cap > 0 ? SPEC_SOFTCAP : 0u) |
+           (s->query_scalar > 0 ? SPEC_QUERY_SCALE : 0u);
 }
 
 unsigned spec_lacking(const struct spec *s)
@@ -203,7 +231,8 @@ unsigned spec_lacking(const struct spec *s)
 int spec_can_run(const struct spec *s, const char *name, struct err *e)
 {
     /* may be in checkpoints that were imported before the members that describe them were there */
-    static const unsigned runs = SPEC_WINDOW;
+    static const unsigned runs = SPEC_WINDOW | SPEC_POST_NORM | SPEC_ZERO_CENTERED | SPEC_SOFTCAP |
+                                 SPEC_GATED_GELU | SPEC_EMBED_SCALE | SPEC_QUERY_SCALE;
     struct buf b = {0};
     unsigned lacking = spec_lacking(s);
     spec_feature_words(lacking, &b);
@@ -234,6 +263,8 @@ void spec_settle(struct spec *s)
         s->rope_old_length = 8192;
     if (s->bias)
         s->qkv_bias = false;
+    if (s->query_scalar == (double)s->head_dim)
+        s->query_scalar = 0;
     if (!s->window)
         s->windowed = (struct spec_layers){0};
     s->features |= spec_described(s);
@@ -278,7 +309,7 @@ double spec_step_flops(const struct spec *s, int64_t batch, int64_t length)
     double mixed = (double)expert_layers(s) / L;
     double ffn =
         mixed * (double)(s->topk * s->expert_ffn + s->shared_ffn) + (1 - mixed) * (double)s->ffn;
-    double mlp = ffn / C * (s->act == SPEC_SWIGLU ? 1.5 : 1.0);
+    double mlp = ffn / C * (spec_gated(s) ? 1.5 : 1.0);
     double head = (double)s->padded_vocab / (2 * L * C);
     return 12 * B * T * L * C * C * ((1 + groups + T / (2 * C)) * queries + mlp + head);
 }

@@ -94,3 +94,15 @@ struct spec cell_qwen3_moe(void)
     s.head_dim = 6;
     return s;
 }
+
+struct spec cell_gemma2(void)
+{
+    struct spec s = cell_mistral();
+    s.act = SPEC_GEGLU_TANH;
+    s.tied = true;
+    s.zero_centered = s.post_norm = s.embed_scale = true;
+    s.score_cap = 2;
+    s.head_cap = 3;
+    s.query_scalar = 7;
+    return s;
+}

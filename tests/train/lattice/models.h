@@ -24,6 +24,9 @@ struct spec cell_mixtral(void);
 struct spec cell_qwen_moe(void);
 /* Qwen3-MoE: QK norm, the weights of a token's experts sum to 1. */
 struct spec cell_qwen3_moe(void);
+/* Gemma 2: Mistral with norms less one, four in a layer, soft caps, a query scale, scaled
+ * embeddings, GeGLU and a tied head. */
+struct spec cell_gemma2(void);
 /* Mistral: Llama with windows of 3 keys, in two of three layers. */
 struct spec cell_mistral(void);
 

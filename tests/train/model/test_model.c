@@ -102,8 +102,8 @@ static void check_documents(struct spec spec, enum dtype real, double tolerance)
 
 static void documents_do_not_see_each_other(void)
 {
-    struct spec plain[] = {tiny_gpt(), tiny_llama()};
-    for (int i = 0; i < 2; i++) {
+    struct spec plain[] = {tiny_gpt(), tiny_llama(), tiny_gemma2()};
+    for (int i = 0; i < 3; i++) {
         plain[i].attention_dropout = plain[i].hidden_dropout = 0;
         check_documents(plain[i], DTYPE_F64, 1e-12);
         check_documents(plain[i], DTYPE_F32, 1e-5);
@@ -168,6 +168,16 @@ static void neox_gradients(void)
 static void phi3_gradients(void)
 {
     check_gradients(tiny_phi3());
+}
+
+static void gemma2_gradients(void)
+{
+    struct spec s = tiny_gemma2();
+    check_gradients(tiny_mistral());
+    check_gradients(s);
+    s.act = SPEC_GEGLU_ERF;
+    s.hidden_dropout = s.attention_dropout = 0.1;
+    check_gradients(s);
 }
 
 static void mixtral_gradients(void)
@@ -285,6 +295,12 @@ static void qwen_moe_cache_equals_whole(void)
     check_cache(s);
 }
 
+static void gemma2_cache_equals_whole(void)
+{
+    check_cache(tiny_mistral());
+    check_cache(tiny_gemma2());
+}
+
 static void mixtral_cache_equals_whole(void)
 {
     struct spec s = tiny_mixtral();
@@ -323,7 +339,8 @@ static void threads_do_not_change_a_bit(void)
 T_MAIN(T_CASE(documents_do_not_see_each_other), T_CASE(gpt_gradients),
        T_CASE(gpt_gradients_with_dropout), T_CASE(gpt_gradients_erf_untied),
        T_CASE(llama_gradients), T_CASE(qwen3_gradients), T_CASE(qwen_moe_gradients),
-       T_CASE(qwen_moe_cache_equals_whole), T_CASE(phi3_gradients),
+       T_CASE(qwen_moe_cache_equals_whole), T_CASE(gemma2_gradients),
+       T_CASE(gemma2_cache_equals_whole), T_CASE(phi3_gradients),
        T_CASE(phi3_cache_up_to_its_old_length), T_CASE(longrope_follows_the_length),
        T_CASE(neox_gradients), T_CASE(neox_cache_equals_whole), T_CASE(qwen3_cache_equals_whole),
        T_CASE(mixtral_gradients), T_CASE(mixtral_cache_equals_whole),

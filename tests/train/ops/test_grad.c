@@ -86,12 +86,14 @@ static void embed_case(uint64_t stream, float p, bool positions)
         embed.position = world_ids(&w, n, P);
     }
     embed.drop = (struct dropout){.p = p, .seed = 3, .sub = 8, .row0 = 5};
+    embed.scale = positions ? 0 : 4.5;
     weigh = world_2d(&w, 1, n, C, 1);
     embed.y = like(weigh, 3);
     struct embed_bwd_args b = {.dy = weigh,
                                .id = embed.id,
                                .dtok = world_2d(&w, 1, V, C, 1),
                                .position = embed.position,
+                               .scale = embed.scale,
                                .drop = embed.drop};
     if (positions)
         b.dpos = world_2d(&w, 1, P, C, 2);
@@ -165,6 +167,7 @@ static void norm_case(uint64_t stream, enum norm kind, bool residual, bool biase
     enum { n = 5, C = 11 };
     begin(stream);
     norm = (struct norm_args){.kind = kind,
+                              .less_one = stream % 2 == 0,
                               .eps = 1e-3f,
                               .x = world_2d(&w, 1, n, C, 1),
                               .w = world_1d(&w, 1, C),
@@ -184,6 +187,7 @@ static void norm_case(uint64_t stream, enum norm kind, bool residual, bool biase
     weigh_r = world_2d(&w, 1, n, C, 0);
     norm_loss();
     struct norm_bwd_args b = {.kind = kind,
+                              .less_one = norm.less_one,
                               .dy = weigh,
                               .dr = copy_of(weigh_r),
                               .r = residual ? norm.r : norm.x,
@@ -297,13 +301,15 @@ static double glu_loss(void)
 
 static void glu_bwd(void)
 {
-    for (int in_place = 0; in_place < 2; in_place++) {
+    for (int i = 0; i < 6; i++) {
+        bool in_place = i % 2;
         begin(7);
+        glu.act = (enum glu)(i / 2);
         glu.x = world_2d(&w, 2, 5, 14, 1);
         weigh = world_2d(&w, 1, 5, 7, 2);
         glu.y = like(weigh, 0);
         struct tensor x = copy_of(glu.x), dx = in_place ? x : like(x, 3);
-        op_glu_bwd(&w.ops, &(struct glu_bwd_args){.dx = dx, .dy = weigh, .x = x});
+        op_glu_bwd(&w.ops, &(struct glu_bwd_args){.dx = dx, .dy = weigh, .x = x, .act = glu.act});
         slopes("dx", glu.x, dx, none, glu_loss);
         world_guarded(&w);
     }
@@ -354,10 +360,11 @@ static double attention_loss(void)
 }
 
 /* Three sequences: all keys are queries; queries are the last of the keys; one query. */
-static void attention_case(uint64_t stream, int64_t heads, int64_t groups, int64_t window, float p)
+static void attention_case(int64_t heads, int64_t groups, int64_t window, float p, float cap)
 {
     enum { D = 5, n = 9, nk = 19 };
-    begin(stream);
+    static uint64_t stream;
+    begin(++stream);
     attention = (struct attention_args){.q = world_3d(&w, 1, n, heads, D, 2),
                                         .k = world_3d(&w, 1, nk, groups, D, 1),
                                         .v = world_3d(&w, 1, nk, groups, D, 3),
@@ -367,6 +374,7 @@ static void attention_case(uint64_t stream, int64_t heads, int64_t groups, int64
                                         .max_len = 7,
                                         .window = window,
                                         .scale = 0.4f,
+                                        .cap = cap,
                                         .drop = {.p = p, .seed = 9, .sub = 5, .row0 = 11}};
     attention.o = like(attention.q, 1);
     attention.lse = world_2d(&w, 1, heads, n, 2);
@@ -386,9 +394,9 @@ static void attention_case(uint64_t stream, int64_t heads, int64_t groups, int64
 
 static void attention_bwd(void)
 {
-    attention_case(1, 2, 2, 0, 0);
-    attention_case(2, 4, 2, 0, 0);
-    attention_case(3, 3, 1, 3, 0);
+    attention_case(2, 2, 0, 0, 0);
+    attention_case(4, 2, 0, 0, 0.7f);
+    attention_case(3, 1, 3, 0, 0);
 }
 
 /* Parts of the keys: all seen, some, none at all, none by the first queries; a window. */
@@ -441,8 +449,8 @@ static void attention_bwd_of_parts(void)
 
 static void attention_bwd_with_dropout(void)
 {
-    attention_case(4, 2, 1, 0, 0.3f);
-    attention_case(5, 2, 2, 2, 0.3f);
+    attention_case(2, 1, 0, 0.3f, 0);
+    attention_case(2, 2, 2, 0.3f, 1.2f);
 }
 
 /* ---- cross-entropy --------------------------------------------------------------------------- */
@@ -480,6 +488,31 @@ static void begin_xent(uint64_t stream)
     const double mask[XENT_N] = {1, 0, 1, 0.5, 1, 1};
     for (int i = 0; i < XENT_N; i++)
         world_set(xent.mask, i, mask[i]);
+}
+
+static struct tensor uncapped;
+
+static double capped_total(void)
+{
+    for (int64_t i = 0; i < tensor_count(uncapped); i++)
+        world_set(xent.logits, i, world_get(uncapped, i));
+    op_cap(&w.ops, &(struct cap_args){.x = xent.logits, .cap = 1.5f});
+    return xent_total();
+}
+
+/* Of what went into the cap. */
+static void xent_grad_through_a_cap(void)
+{
+    begin_xent(3);
+    uncapped = copy_of(xent.logits);
+    capped_total();
+    struct xent_loss_args backward = xent;
+    backward.grad = true;
+    backward.cap = 1.5f;
+    backward.logits = copy_of(xent.logits);
+    op_xent_loss(&w.ops, &backward);
+    slopes("dlogits", uncapped, backward.logits, none, capped_total);
+    world_guarded(&w);
 }
 
 static void xent_grad(void)
@@ -548,4 +581,4 @@ static void xent_grad_of_a_split_vocabulary(void)
 T_MAIN(T_CASE(embed_bwd), T_CASE(embed_shard_bwd), T_CASE(norm_bwd), T_CASE(matmul_plain),
        T_CASE(matmul_gelu), T_CASE(glu_bwd), T_CASE(rope_bwd), T_CASE(attention_bwd),
        T_CASE(attention_bwd_with_dropout), T_CASE(attention_bwd_of_parts), T_CASE(xent_grad),
-       T_CASE(xent_grad_of_a_split_vocabulary))
+       T_CASE(xent_grad_through_a_cap), T_CASE(xent_grad_of_a_split_vocabulary))

@@ -73,6 +73,7 @@ void FAST(gate_bwd)(struct ops *o, const void *args, void *scratch);
 void FAST(head_norm)(struct ops *o, const void *args, void *scratch);
 void FAST(head_norm_bwd)(struct ops *o, const void *args, void *scratch);
 size_t FAST(head_norm_bwd_scratch)(const struct dev_desc *d, const void *args);
+void FAST(cap)(struct ops *o, const void *args, void *scratch);
 void FAST(rope)(struct ops *o, const void *args, void *scratch);
 void FAST(matmul)(struct ops *o, const void *args, void *scratch);
 size_t FAST(matmul_scratch)(const struct dev_desc *d, const void *args);

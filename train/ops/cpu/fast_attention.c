@@ -119,6 +119,7 @@ static void attend_panel(const struct attention_args *a, const struct queries *x
                           .ldc = TILE_N,
                           .rows = n,
                           .cols = lanes});
+    cap_scores(a, lanes, n, w->s, TILE_N);
     hide(a, x, at, key, n, w->s, TILE_N);
     soften(w, at, lanes, n);
     if (a->drop.p > 0)

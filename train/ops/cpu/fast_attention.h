@@ -126,6 +126,20 @@ static inline void product(struct tile t)
     }
 }
 
+/* Scores [n][ld] of `lanes` queries through the cap, if there is one. */
+static inline void cap_scores(const struct attention_args *a, int64_t lanes, int64_t n, float *s,
+                              int64_t ld)
+{
+    if (!(a->cap > 0))
+        return;
+    vf cap = v_set1(a->cap), by = v_set1(1 / a->cap);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < lanes; j += VL) {
+            float *p = s + i * ld + j;
+            v_store(p, cap * v_tanh(v_load(p) * by));
+        }
+}
+
 /*
  * -infinity where the query of a lane does not see the key of a row: lanes are queries `first` ..
  * of x, rows the n keys from `key` on. s: [n][ld].

@@ -40,6 +40,7 @@ struct work {
     float *q_lanes, *dout_lanes; /* panels */
     float *dq;                   /* panels */
     float *p, *ds;               /* [KEYS][QUERIES] */
+    float *slope;                /* of the cap, the same */
     float *f, *line;             /* dropout's factors, the same, and [VL][KEYS] */
     float lse[QUERIES], delta[QUERIES];
 };
@@ -88,7 +89,8 @@ static int64_t kept_of(const struct attention_args *a)
 static int64_t thread_floats(const struct attention_args *a)
 {
     int64_t dim = a->q.size[2], drop = a->drop.p > 0 ? KEYS * (QUERIES + VL) : 0;
-    int64_t n = QUERIES * (2 * round_up(dim, VL) + 3 * dim) + 2 * KEYS * QUERIES + drop;
+    int64_t slope = a->cap > 0 ? KEYS * QUERIES : 0;
+    int64_t n = QUERIES * (2 * round_up(dim, VL) + 3 * dim) + 2 * KEYS * QUERIES + drop + slope;
     return round_up(n + 4 * kept_of(a) * dim, 64);
 }
 
@@ -113,7 +115,8 @@ static void set_work(struct work *w, const struct attention_args *a, float *scra
     w->v = w->k + kept;
     w->dk = w->v + kept;
     w->dv = w->dk + kept;
-    w->f = w->dv + kept;
+    w->slope = w->dv + kept;
+    w->f = w->slope + (a->cap > 0 ? KEYS * QUERIES : 0);
     w->line = w->f + KEYS * QUERIES;
 }
 
@@ -198,6 +201,27 @@ static void soften(const struct work *w, int64_t first, int64_t lanes, int64_t n
     }
 }
 
+/* The slope of the cap that gave these scores. */
+static void through_cap(const struct attention_args *a, int64_t lanes, int64_t n, const float *s,
+                        float *ret)
+{
+    vf by = v_set1(1 / a->cap), one = v_set1(1);
+    for (int64_t i = 0; a->cap > 0 && i < n; i++)
+        for (int64_t j = 0; j < lanes; j += VL) {
+            vf t = v_load(s + i * QUERIES + j) * by;
+            v_store(ret + i * QUERIES + j, FAULT("attention_cap") ? one : one - t * t);
+        }
+}
+
+static void times_slope(const struct work *w, int64_t first, int64_t lanes, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = first; j < first + lanes; j += VL) {
+            float *p = w->ds + i * QUERIES + j;
+            v_store(p, v_load(p) * v_load(w->slope + i * QUERIES + j));
+        }
+}
+
 /* What tiles of dk and dv reach beyond the last key that a panel sees. */
 static void zero_below(const struct work *w, int64_t first, int64_t begin, int64_t n)
 {
@@ -219,10 +243,14 @@ static void panel_bwd(const struct attention_args *a, const struct queries *x, c
     k.n = k.n < 0 ? 0 : k.n < n ? k.n : n;
     against(w->k + from, dim, k.n, w->q_lanes + first * dim, lanes, w->p + first);
     against(w->v + from, dim, k.n, w->dout_lanes + first * dim, lanes, w->ds + first);
+    cap_scores(a, lanes, k.n, w->p + first, QUERIES);
+    through_cap(a, lanes, k.n, w->p + first, w->slope + first);
     hide(a, x, first, k.first, k.n, w->p + first, QUERIES);
     if (a->drop.p > 0)
         drop_lanes(a, x, first, k.first, k.n, w->line, w->f + first, QUERIES);
     soften(w, first, lanes, k.n, a->drop.p > 0);
+    if (a->cap > 0)
+        times_slope(w, first, lanes, k.n);
     zero_below(w, first, k.n, n);
     product((struct tile){.k = k.n,
                           .a = w->k + from,

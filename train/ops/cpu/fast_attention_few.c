@@ -68,6 +68,7 @@ static void score_block(const struct few *w, int64_t key, int64_t n)
         for (int64_t r = 0; r < w->rows; r++)
             v_store(w->p + r * KEYS + j,
                     scores(w, w->q + r * w->wide, head_at(a->k, at + j, w->group), n - j));
+    cap_scores(a, round_up(n, VL), w->rows, w->p, KEYS);
     for (int64_t r = 0; r < w->rows; r++) {
         struct queries x = row_of(w, r);
         int64_t begin = first_key(a, x.last) - key, end = x.last + 1 - key;

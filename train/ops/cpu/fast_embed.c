@@ -32,6 +32,12 @@ static int64_t row_of_id(struct tensor table, int32_t id, bool shard, int64_t fi
     return shard && (i < 0 || i >= table.size[0]) ? -1 : i;
 }
 
+/* The factor of a table's rows. */
+static vf embed_scale(double scale)
+{
+    return v_set1(scale != 0 ? (float)scale : 1);
+}
+
 /* ---- forward --------------------------------------------------------------------------------- */
 
 static void embed_row(const struct embed_args *a, int64_t i)
@@ -41,12 +47,13 @@ static void embed_row(const struct embed_args *a, int64_t i)
     const float *tok = at < 0 ? NULL : row(a->tok, at);
     const float *pos = tensor_none(a->pos) ? NULL : row(a->pos, ints(a->position)[i]);
     float *y = row(a->y, i), space[CHUNK];
+    vf scale = embed_scale(a->scale);
     for (int64_t c = 0; c < width; c += CHUNK) {
         int64_t end = embed_smaller(c + CHUNK, width);
         const float *f = factors(a->drop, i, width, c, end - c, space);
         for (int64_t j = c; j < end; j += VL) {
             int64_t n = end - j;
-            vf v = tok ? v_get(tok + j, n) : v_zero();
+            vf v = tok ? v_get(tok + j, n) * scale : v_zero();
             if (pos)
                 v = v + v_get(pos + j, n);
             if (f)
@@ -84,16 +91,20 @@ struct job {
     int32_t buckets;
 };
 
-static void add_row(struct dropout d, const float *dy, int64_t i, int64_t width, struct range cols,
-                    float *to, bool overwrite)
+/* A row of dy, times `scale`. */
+static void add_row(const struct embed_bwd_args *a, int64_t i, struct range cols, float *to,
+                    vf scale, bool overwrite)
 {
     float space[CHUNK];
-    const float *f = factors(d, i, width, cols.begin, cols.end - cols.begin, space);
+    int64_t width = a->dy.size[1];
+    const float *dy = row(a->dy, i);
+    const float *f = factors(a->drop, i, width, cols.begin, cols.end - cols.begin, space);
     for (int64_t j = cols.begin; j < cols.end; j += VL) {
         int64_t n = cols.end - j;
         vf g = v_get(dy + j, n);
         if (f)
             g = g * v_get(f + (j - cols.begin), n);
+        g = g * scale;
         v_put(to + j, n, overwrite ? g : v_get(to + j, n) + g);
     }
 }
@@ -110,10 +121,11 @@ static void embed_bwd_task(void *arg, int task, int thread)
     struct tensor to = tok ? a->dtok : a->dpos;
     (void)thread;
     struct range cols = {c, embed_smaller(c + CHUNK, width)};
+    vf scale = embed_scale(tok && !FAULT("embed_scale") ? a->scale : 0);
     for (int64_t i = 0; i < n; i++) {
         int64_t at = row_of_id(to, number[i], tok && a->shard, a->first);
         if ((number[i] & (job->buckets - 1)) == bucket && at >= 0)
-            add_row(a->drop, row(a->dy, i), i, width, cols, row(to, at), tok && FAULT("embed_bwd"));
+            add_row(a, i, cols, row(to, at), scale, tok && FAULT("embed_bwd"));
     }
 }
 

@@ -10,29 +10,42 @@
 
 /* Gated units and rotary positions: what goes through pairs of numbers of a row. */
 
-static inline __attribute__((always_inline)) void glu_step(float *y, const float *g, const float *u,
-                                                           int64_t n)
+/* act(x) */
+static inline __attribute__((always_inline)) vf gate(enum glu act, vf x)
 {
-    vf s, c, x = v_get(g, n);
+    vf s, c;
+    if (act == GLU_GELU_TANH)
+        return v_gelu_tanh(x);
+    if (act == GLU_GELU_ERF)
+        return v_gelu_erf(x);
     v_sigmoid(x, &s, &c);
-    v_put(y, n, x * s * v_get(u, n));
+    return x * s;
+}
+
+static inline __attribute__((always_inline)) void glu_row(const struct glu_args *a, int64_t i,
+                                                          const enum glu act)
+{
+    int64_t width = a->y.size[1], j = 0;
+    const float *x = row(a->x, i), *u = x + width;
+    float *y = row(a->y, i);
+    for (; j + VL <= width; j += VL)
+        v_store(y + j, gate(act, v_load(x + j)) * v_load(u + j));
+    if (j < width)
+        v_put(y + j, width - j, gate(act, v_get(x + j, width - j)) * v_get(u + j, width - j));
 }
 
 static void glu_task(void *arg, int task, int thread)
 {
     const struct glu_args *a = arg;
-    int64_t width = a->y.size[1];
-    struct range r = grain_range(a->y.size[0], 2 * width, task);
+    struct range r = grain_range(a->y.size[0], 2 * a->y.size[1], task);
     (void)thread;
-    for (int64_t i = r.begin; i < r.end; i++) {
-        const float *x = row(a->x, i);
-        float *y = row(a->y, i);
-        int64_t j = 0;
-        for (; j + VL <= width; j += VL)
-            glu_step(y + j, x + j, x + width + j, VL);
-        if (j < width)
-            glu_step(y + j, x + j, x + width + j, width - j);
-    }
+    for (int64_t i = r.begin; i < r.end; i++)
+        if (a->act == GLU_SILU)
+            glu_row(a, i, GLU_SILU);
+        else if (a->act == GLU_GELU_TANH)
+            glu_row(a, i, GLU_GELU_TANH);
+        else
+            glu_row(a, i, GLU_GELU_ERF);
 }
 
 void FAST(glu)(struct ops *o, const void *args, void *scratch)
@@ -42,32 +55,49 @@ void FAST(glu)(struct ops *o, const void *args, void *scratch)
     pool_run(o->dev->pool, grain_tasks(a.y.size[0], 2 * a.y.size[1]), glu_task, &a);
 }
 
-/* All is read before anything is written: dx may be x. */
-static inline __attribute__((always_inline)) void
-glu_bwd_step(float *dg, float *du, const float *dy, const float *g, const float *u, int64_t n)
+/* Of n columns. All is read before anything is written: dx may be x. */
+static inline __attribute__((always_inline)) void glu_bwd_step(float *dg, float *du,
+                                                               const float *dy, const float *g,
+                                                               const float *u, const enum glu act,
+                                                               int64_t n)
 {
-    vf s, c, x = v_get(g, n), up = v_get(u, n), d = v_get(dy, n);
-    v_sigmoid(x, &s, &c);
-    vf slope = FAULT("glu_bwd") ? s : v_fma(x * c, s, s);
+    vf s, c, slope, value, x = v_get(g, n), up = v_get(u, n), d = v_get(dy, n);
+    if (act == GLU_SILU) {
+        v_sigmoid(x, &s, &c);
+        slope = FAULT("glu_bwd") ? s : v_fma(x * c, s, s);
+        value = x * s;
+    } else {
+        slope = act == GLU_GELU_TANH ? v_gelu_tanh_slope(x) : v_gelu_erf_slope(x);
+        value = gate(act, x);
+    }
     v_put(dg, n, d * up * slope);
-    v_put(du, n, d * x * s);
+    v_put(du, n, d * value);
+}
+
+static inline __attribute__((always_inline)) void glu_bwd_row(const struct glu_bwd_args *a,
+                                                              int64_t i, const enum glu act)
+{
+    int64_t width = a->dy.size[1], j = 0;
+    const float *x = row(a->x, i), *u = x + width, *dy = row(a->dy, i);
+    float *dx = row(a->dx, i);
+    for (; j + VL <= width; j += VL)
+        glu_bwd_step(dx + j, dx + width + j, dy + j, x + j, u + j, act, VL);
+    if (j < width)
+        glu_bwd_step(dx + j, dx + width + j, dy + j, x + j, u + j, act, width - j);
 }
 
 static void glu_bwd_task(void *arg, int task, int thread)
 {
     const struct glu_bwd_args *a = arg;
-    int64_t width = a->dy.size[1];
-    struct range r = grain_range(a->dy.size[0], 2 * width, task);
+    struct range r = grain_range(a->dy.size[0], 2 * a->dy.size[1], task);
     (void)thread;
-    for (int64_t i = r.begin; i < r.end; i++) {
-        const float *x = row(a->x, i), *dy = row(a->dy, i);
-        float *dx = row(a->dx, i);
-        int64_t j = 0;
-        for (; j + VL <= width; j += VL)
-            glu_bwd_step(dx + j, dx + width + j, dy + j, x + j, x + width + j, VL);
-        if (j < width)
-            glu_bwd_step(dx + j, dx + width + j, dy + j, x + j, x + width + j, width - j);
-    }
+    for (int64_t i = r.begin; i < r.end; i++)
+        if (a->act == GLU_SILU)
+            glu_bwd_row(a, i, GLU_SILU);
+        else if (a->act == GLU_GELU_TANH)
+            glu_bwd_row(a, i, GLU_GELU_TANH);
+        else
+            glu_bwd_row(a, i, GLU_GELU_ERF);
 }
 
 void FAST(glu_bwd)(struct ops *o, const void *args, void *scratch)

@@ -26,6 +26,12 @@ static int64_t pieces(int64_t n, int64_t each)
     return (n + each - 1) / each;
 }
 
+/* What is missing in a norm's weight. */
+static inline vf plus_one(bool less_one)
+{
+    return v_set1(less_one ? 1 : 0);
+}
+
 static const float *vector_of(struct tensor t)
 {
     return tensor_none(t) ? NULL : row(t, 0);
@@ -112,17 +118,20 @@ static double square_of(const float *r, int64_t width, float mean)
     return vd_sum(low + high) / (double)width;
 }
 
-static inline __attribute__((always_inline)) void
-scale_step(const float *r, const float *w, const float *b, float *y, vf mean, vf rstd, int64_t n)
+static inline __attribute__((always_inline)) void scale_step(const struct norm_args *a, int64_t j,
+                                                             const float *r, float *y, vf mean,
+                                                             vf rstd, int64_t n)
 {
-    vf xhat = (v_get(r, n) - mean) * rstd;
-    v_put(y, n, b ? v_fma(xhat, v_get(w, n), v_get(b, n)) : xhat * v_get(w, n));
+    vf xhat = (v_get(r + j, n) - mean) * rstd,
+       w = v_get(row(a->w, 0) + j, n) + plus_one(a->less_one);
+    const float *b = vector_of(a->b);
+    v_put(y + j, n, b ? v_fma(xhat, w, v_get(b + j, n)) : xhat * w);
 }
 
 static void norm_row(const struct norm_args *a, int64_t i)
 {
     int64_t width = a->y.size[1], j = 0;
-    const float *r = residual(a, i), *w = row(a->w, 0), *b = vector_of(a->b);
+    const float *r = residual(a, i);
     float *y = row(a->y, i);
     double mean = a->kind == NORM_LAYER ? mean_of(r, width) : 0;
     double rest = mean - (double)(float)mean;
@@ -130,9 +139,9 @@ static void norm_row(const struct norm_args *a, int64_t i)
     double rstd = 1 / sqrt((var < 0 ? 0 : var) + (double)a->eps);
     vf m = v_set1((float)mean), s = v_set1((float)rstd);
     for (; j + VL <= width; j += VL)
-        scale_step(r + j, w + j, b ? b + j : NULL, y + j, m, s, VL);
+        scale_step(a, j, r, y, m, s, VL);
     if (j < width)
-        scale_step(r + j, w + j, b ? b + j : NULL, y + j, m, s, width - j);
+        scale_step(a, j, r, y, m, s, width - j);
     if (a->kind == NORM_LAYER)
         row(a->mean, 0)[i] = (float)mean;
     row(a->rstd, 0)[i] = (float)rstd;
@@ -188,12 +197,13 @@ static void line_means(const struct norm_bwd_args *a, struct line *l)
 {
     int64_t width = a->dy.size[1], j = 0;
     const float *w = row(a->w, 0);
-    vf mean = v_set1(l->mean), rstd = v_set1(l->rstd), g_sum[2], gx_sum[2];
+    vf base = plus_one(a->less_one), mean = v_set1(l->mean), rstd = v_set1(l->rstd), g_sum[2],
+       gx_sum[2];
     g_sum[0] = g_sum[1] = gx_sum[0] = gx_sum[1] = v_zero();
     for (; j + 2 * VL <= width; j += 2 * VL) {
         for (int k = 0; k < 2; k++) {
             int64_t at = j + k * VL;
-            vf g = v_load(l->dy + at) * v_load(w + at);
+            vf g = v_load(l->dy + at) * (v_load(w + at) + base);
             vf xhat = (v_load(l->r + at) - mean) * rstd;
             g_sum[k] = g_sum[k] + g;
             gx_sum[k] = v_fma(g, xhat, gx_sum[k]);
@@ -201,7 +211,7 @@ static void line_means(const struct norm_bwd_args *a, struct line *l)
     }
     for (; j < width; j += VL) {
         int64_t n = width - j;
-        vf g = v_get(l->dy + j, n) * v_get(w + j, n);
+        vf g = v_get(l->dy + j, n) * (v_get(w + j, n) + base);
         vf xhat = (v_get(l->r + j, n) - mean) * rstd;
         g_sum[0] = g_sum[0] + g;
         gx_sum[0] = v_fma(g, xhat, gx_sum[0]);
@@ -258,6 +268,7 @@ static inline __attribute__((always_inline)) void group(const struct norm_bwd_ar
     struct line l[GROUP];
     float space[GROUP][CHUNK];
     bool drop = a->drop.p > 0 && !tensor_none(a->da);
+    vf base = plus_one(a->less_one);
     for (int k = 0; k < rows; k++)
         l[k] = line_of(a, i + k);
     for (int64_t c = 0; c < width; c += CHUNK) {
@@ -266,9 +277,9 @@ static inline __attribute__((always_inline)) void group(const struct norm_bwd_ar
             factors(a->drop, i + k, width, c, end - c, space[k]);
         const float(*f)[CHUNK] = drop ? (const float(*)[CHUNK])space : NULL;
         for (; j + VL <= end; j += VL)
-            columns_step(l, rows, v_load(w + j), f, c, sum, j, VL);
+            columns_step(l, rows, v_load(w + j) + base, f, c, sum, j, VL);
         if (j < end)
-            columns_step(l, rows, v_get(w + j, end - j), f, c, sum, j, end - j);
+            columns_step(l, rows, v_get(w + j, end - j) + base, f, c, sum, j, end - j);
     }
 }
 
@@ -336,8 +347,12 @@ void FAST(norm_bwd)(struct ops *o, const void *args, void *scratch)
  */
 
 /* One head; pre may be NULL. Returns 1 / root. */
-static float head_line(float *x, float *pre, const float *w, int64_t dim, float eps)
+static float head_line(const struct head_norm_args *a, float *x, float *pre)
 {
+    const float *w = row(a->w, 0);
+    int64_t dim = a->x.size[2];
+    float eps = a->eps;
+    vf base = plus_one(a->less_one);
     vd low = vd_zero(), high = vd_zero();
     for (int64_t j = 0; j < dim; j += VL) {
         int64_t n = dim - j < VL ? dim - j : VL;
@@ -351,7 +366,7 @@ static float head_line(float *x, float *pre, const float *w, int64_t dim, float 
     vf s = v_set1(rstd);
     for (int64_t j = 0; j < dim; j += VL) {
         int64_t n = dim - j < VL ? dim - j : VL;
-        v_put(x + j, n, v_get(x + j, n) * s * v_get(w + j, n));
+        v_put(x + j, n, v_get(x + j, n) * s * (v_get(w + j, n) + base));
     }
     return rstd;
 }
@@ -365,7 +380,7 @@ static void head_norm_task(void *arg, int task, int thread)
     for (int64_t i = r.begin; i < r.end; i++)
         for (int64_t h = 0; h < heads; h++) {
             float *pre = tensor_none(a->pre) ? NULL : row(a->pre, i) + h * dim;
-            float rstd = head_line(row(a->x, i) + h * dim, pre, row(a->w, 0), dim, a->eps);
+            float rstd = head_line(a, row(a->x, i) + h * dim, pre);
             if (pre)
                 row(a->rstd, i)[h] = rstd;
         }
@@ -402,17 +417,17 @@ static void head_line_bwd(float *dx, const float *pre, const float *w, float *dw
                           const struct head_norm_bwd_args *a, float rstd)
 {
     int64_t dim = a->dx.size[2];
-    vf s = v_set1(rstd), sum = v_zero();
+    vf s = v_set1(rstd), sum = v_zero(), base = plus_one(a->less_one);
     for (int64_t j = 0; j < dim; j += VL) {
         int64_t n = dim - j < VL ? dim - j : VL;
         vf t = v_get(dx + j, n) * (v_get(pre + j, n) * s);
         v_put(dw + j, n, v_get(dw + j, n) + t);
-        sum = v_fma(t, v_get(w + j, n), sum);
+        sum = v_fma(t, v_get(w + j, n) + base, sum);
     }
     vf mean = v_set1(FAULT("head_norm_bwd") ? 0 : v_sum(sum) / (float)dim);
     for (int64_t j = 0; j < dim; j += VL) {
         int64_t n = dim - j < VL ? dim - j : VL;
-        vf g = v_get(dx + j, n) * v_get(w + j, n);
+        vf g = v_get(dx + j, n) * (v_get(w + j, n) + base);
         v_put(dx + j, n, (g - v_get(pre + j, n) * s * mean) * s);
     }
 }

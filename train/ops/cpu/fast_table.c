@@ -42,5 +42,6 @@ void FAST(fill_table)(struct ops *o)
     o->entry[OP_HEAD_NORM] = (struct op_entry){FAST(head_norm), NULL, BACKEND};
     o->entry[OP_HEAD_NORM_BWD] =
         (struct op_entry){FAST(head_norm_bwd), FAST(head_norm_bwd_scratch), BACKEND};
+    o->entry[OP_CAP] = (struct op_entry){FAST(cap), NULL, BACKEND};
     o->entry[OP_COPY] = (struct op_entry){FAST(copy), NULL, BACKEND};
 }

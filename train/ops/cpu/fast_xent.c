@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/core/fault.h"
+#include "train/ops/cpu/vec_edge.h"
 #include "train/ops/cpu/vec_math.h"
 
 /*
@@ -119,14 +120,15 @@ static int64_t loss_width(const struct xent_loss_args *a)
     return a->grad ? a->logits.size[1] : LOSS_WIDTH;
 }
 
-static void scaled_exp(float *x, int64_t n, float max, float by)
+/* x = by exp(x - max), times the slope of a cap that gave x (cap 0: none). */
+static void scaled_exp(float *x, int64_t n, float max, float by, float cap)
 {
-    vf top = v_set1(max), f = v_set1(by);
-    int64_t j = 0;
-    for (; j + VL <= n; j += VL)
-        v_store(x + j, v_exp(v_load(x + j) - top) * f);
-    if (j < n)
-        v_store_n(x + j, n - j, v_exp(v_load_n(x + j, n - j) - top) * f);
+    vf top = v_set1(max), f = v_set1(by), one = v_set1(1), inverse = v_set1(cap > 0 ? 1 / cap : 0);
+    for (int64_t j = 0; j < n; j += VL) {
+        vf v = v_get(x + j, n - j), t = v * inverse;
+        vf g = v_exp(v - top) * f;
+        v_put(x + j, n - j, cap > 0 ? g * (one - t * t) : g);
+    }
 }
 
 /* The label's element alone may cancel: it is computed in double. */
@@ -139,9 +141,11 @@ static void logits_to_gradient(const struct xent_loss_args *a, int64_t i, double
         memset(x, 0, (size_t)width * sizeof(*x));
         return;
     }
-    scaled_exp(x, width, max, (float)(factor / sum));
+    float cap = FAULT("head_cap") ? 0 : a->cap;
+    double t = cap > 0 ? at_label / (double)cap : 0;
+    scaled_exp(x, width, max, (float)(factor / sum), cap);
     if (label >= 0 && !FAULT("xent_grad"))
-        x[label] = (float)((exp(at_label - (double)max) / sum - 1) * factor);
+        x[label] = (float)((exp(at_label - (double)max) / sum - 1) * (1 - t * t) * factor);
 }
 
 static void loss_task(void *arg, int task, int thread)
@@ -181,4 +185,27 @@ void FAST(xent_loss)(struct ops *o, const void *args, void *scratch)
     for (int i = 0; i < tasks; i++)
         total += job.total[i];
     *(double *)job.a->total.data += total;
+}
+
+/* ---- soft caps ------------------------------------------------------------------------------- */
+
+static void cap_task(void *arg, int task, int thread)
+{
+    const struct cap_args *a = arg;
+    int64_t width = a->x.size[1];
+    struct range r = grain_range(a->x.size[0], width, task);
+    vf cap = v_set1(a->cap), by = v_set1(1 / a->cap);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++) {
+        float *x = row(a->x, i);
+        for (int64_t j = 0; j < width; j += VL)
+            v_put(x + j, width - j, cap * v_tanh(v_get(x + j, width - j) * by));
+    }
+}
+
+void FAST(cap)(struct ops *o, const void *args, void *scratch)
+{
+    struct cap_args a = *(const struct cap_args *)args;
+    (void)scratch;
+    pool_run(o->dev->pool, grain_tasks(a.x.size[0], a.x.size[1]), cap_task, &a);
 }

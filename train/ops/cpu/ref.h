@@ -52,6 +52,7 @@ size_t REF(attention_bwd_scratch)(const struct dev_desc *d, const void *args);
 void REF(merge)(struct ops *o, const void *args, void *scratch);
 void REF(xent_stats)(struct ops *o, const void *args, void *scratch);
 void REF(xent_loss)(struct ops *o, const void *args, void *scratch);
+void REF(cap)(struct ops *o, const void *args, void *scratch);
 void REF(adamw)(struct ops *o, const void *args, void *scratch);
 void REF(sgd)(struct ops *o, const void *args, void *scratch);
 void REF(sumsq)(struct ops *o, const void *args, void *scratch);

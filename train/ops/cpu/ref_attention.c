@@ -43,6 +43,21 @@ static double dot_product(const real *x, const real *y, int64_t n)
     return sum;
 }
 
+/* The score of x's query and the key j, capped. */
+static double score_of(const struct attention_args *a, struct query x, int64_t j)
+{
+    double s = (double)a->scale *
+               dot_product(head(a->q, x.row, x.head), head(a->k, x.key + j, x.group), a->q.size[2]);
+    return a->cap > 0 ? (double)a->cap * tanh(s / (double)a->cap) : s;
+}
+
+/* The slope of the cap where it gives `score`. */
+static double cap_slope(const struct attention_args *a, double score)
+{
+    double t = a->cap > 0 ? score / (double)a->cap : 0;
+    return FAULT("attention_cap") ? 1 : 1 - t * t;
+}
+
 static double weight_drop(const struct attention_args *a, struct query x, int64_t j)
 {
     uint64_t heads = (uint64_t)(a->all_heads ? a->all_heads : a->q.size[1]);
@@ -56,8 +71,7 @@ static void attend(const struct attention_args *a, struct query x, double *score
     int64_t dim = a->q.size[2];
     double max = -INFINITY, total = 0;
     for (int64_t j = 0; j < x.n; j++) {
-        score[j] = (double)a->scale *
-                   dot_product(head(a->q, x.row, x.head), head(a->k, x.key + j, x.group), dim);
+        score[j] = score_of(a, x, j);
         max = score[j] > max ? score[j] : max;
     }
     for (int64_t j = 0; j < x.n; j++)
@@ -96,25 +110,29 @@ void REF(attention)(struct ops *o, const void *args, void *scratch)
 
 /*
  * With p_j = exp(score_j - lse), w_j = drop_j p_j and dp_j = drop_j (dout v_j):
- *     dv_j += w_j dout, ds_j = p_j (dp_j - dout o), dq += scale ds_j k_j, dk_j += scale ds_j q
- * dout o is the sum of p dp over all keys, of which this may be a part.
+ *     dv_j += w_j dout, ds_j = p_j (dp_j - dout o) slope_j, dq += scale ds_j k_j, dk_j += scale
+ * ds_j q dout o is the sum of p dp over all keys, of which this may be a part.
  */
 static void attend_bwd(const struct attention_bwd_args *b, const struct attention_args *a,
-                       struct query x, double *p, double *dp, double *sum)
+                       struct query x, double *scratch)
 {
     int64_t dim = a->q.size[2];
+    double *p = scratch, *dp = p + a->max_len, *slope = dp + a->max_len, *sum = slope + a->max_len;
     const real *q = head(a->q, x.row, x.head), *dout = head(b->dout, x.row, x.head);
     double lse = (double)row(a->lse, x.head)[x.row];
     double delta = dot_product(dout, head(a->o, x.row, x.head), dim);
     memset(sum, 0, (size_t)dim * sizeof(*sum));
     for (int64_t j = 0; j < x.n; j++) {
-        p[j] = exp((double)a->scale * dot_product(q, head(a->k, x.key + j, x.group), dim) - lse);
+        slope[j] = score_of(a, x, j);
+        p[j] = exp(slope[j] - lse);
+        slope[j] = cap_slope(a, slope[j]);
         dp[j] = weight_drop(a, x, j) * dot_product(dout, head(a->v, x.key + j, x.group), dim);
     }
     if (FAULT("attention_bwd"))
         delta = 0;
     for (int64_t j = 0; j < x.n; j++) {
-        double w = p[j] * weight_drop(a, x, j), ds = (double)a->scale * p[j] * (dp[j] - delta);
+        double w = p[j] * weight_drop(a, x, j),
+               ds = (double)a->scale * slope[j] * p[j] * (dp[j] - delta);
         for (int64_t d = 0; d < dim; d++) {
             head(b->dv, x.key + j, x.group)[d] += (real)(w * (double)dout[d]);
             head(b->dk, x.key + j, x.group)[d] += (real)(ds * (double)q[d]);
@@ -135,14 +153,13 @@ size_t REF(attention_bwd_scratch)(const struct dev_desc *d, const void *args)
 {
     const struct attention_bwd_args *b = args;
     (void)d;
-    return (size_t)(2 * b->fwd.max_len + b->fwd.q.size[2]) * sizeof(double);
+    return (size_t)(3 * b->fwd.max_len + b->fwd.q.size[2]) * sizeof(double);
 }
 
 void REF(attention_bwd)(struct ops *o, const void *args, void *scratch)
 {
     const struct attention_bwd_args *b = args;
     const struct attention_args *a = &b->fwd;
-    double *p = scratch, *dp = p + a->max_len, *sum = dp + a->max_len;
     (void)o;
     zero_rows(b->dk);
     zero_rows(b->dv);
@@ -150,7 +167,7 @@ void REF(attention_bwd)(struct ops *o, const void *args, void *scratch)
         int64_t count = ints(a->q_start)[s + 1] - ints(a->q_start)[s];
         for (int64_t i = 0; i < count; i++)
             for (int64_t h = 0; h < a->q.size[1]; h++)
-                attend_bwd(b, a, query_at(a, s, i, h), p, dp, sum);
+                attend_bwd(b, a, query_at(a, s, i, h), scratch);
     }
 }
 

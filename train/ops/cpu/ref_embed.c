@@ -11,6 +11,11 @@ static real *table_row(struct tensor table, int32_t id, bool shard, int64_t firs
     return shard && (i < 0 || i >= table.size[0]) ? NULL : row(table, i);
 }
 
+static double embed_scale(double scale)
+{
+    return scale != 0 ? scale : 1;
+}
+
 void REF(embed)(struct ops *o, const void *args, void *scratch)
 {
     const struct embed_args *a = args;
@@ -21,7 +26,8 @@ void REF(embed)(struct ops *o, const void *args, void *scratch)
         const real *tok = table_row(a->tok, ints(a->id)[i], a->shard, a->first);
         const real *pos = tensor_none(a->pos) ? NULL : row(a->pos, ints(a->position)[i]);
         for (int64_t j = 0; j < width; j++) {
-            double sum = (tok ? (double)tok[j] : 0) + (pos ? (double)pos[j] : 0);
+            double sum =
+                (tok ? (double)tok[j] * embed_scale(a->scale) : 0) + (pos ? (double)pos[j] : 0);
             row(a->y, i)[j] = (real)(sum * drop_factor(a->drop, i, j, width));
         }
     }
@@ -41,7 +47,8 @@ void REF(embed_bwd)(struct ops *o, const void *args, void *scratch)
         for (int64_t j = 0; j < width; j++) {
             real g = (real)((double)row(a->dy, i)[j] * drop_factor(a->drop, i, j, width));
             if (dtok)
-                dtok[j] = FAULT("embed_bwd") ? g : dtok[j] + g;
+                dtok[j] = (FAULT("embed_bwd") ? 0 : dtok[j]) +
+                          (real)((double)g * (FAULT("embed_scale") ? 1 : embed_scale(a->scale)));
             if (dpos)
                 dpos[j] += g;
         }

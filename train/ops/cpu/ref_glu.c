@@ -5,11 +5,37 @@
 
 #include "base/core/fault.h"
 
-/* silu(g) = g s with s = 1 / (1 + exp(-g)); silu'(g) = s (1 + g (1 - s)) */
+/*
+ * silu(g) = g s with s = 1 / (1 + exp(-g)); silu'(g) = s (1 + g (1 - s)). GELU: g P(g) with the
+ * normal distribution P, its tanh form g s(z) with z = 2 sqrt(2 / pi) (g + 0.044715 g^3).
+ */
 
 static double sigmoid(double x)
 {
     return 1 / (1 + exp(-x));
+}
+
+static double gate(enum glu act, double g)
+{
+    double k = 2 * sqrt(2 / acos(-1.0));
+    if (act == GLU_SILU)
+        return g * sigmoid(g);
+    if (act == GLU_GELU_ERF)
+        return g * (1 + erf(g / sqrt(2.0))) / 2;
+    return g * sigmoid(k * (g + 0.044715 * g * g * g));
+}
+
+static double gate_slope(enum glu act, double g)
+{
+    double k = 2 * sqrt(2 / acos(-1.0)), s = sigmoid(g);
+    if (FAULT("glu_bwd"))
+        return g == 0 ? 0 : gate(act, g) / g;
+    if (act == GLU_SILU)
+        return s * (1 + g * (1 - s));
+    if (act == GLU_GELU_ERF)
+        return (1 + erf(g / sqrt(2.0))) / 2 + g * exp(-g * g / 2) / sqrt(2 * acos(-1.0));
+    s = sigmoid(k * (g + 0.044715 * g * g * g));
+    return s + g * s * (1 - s) * k * (1 + 3 * 0.044715 * g * g);
 }
 
 void REF(glu)(struct ops *o, const void *args, void *scratch)
@@ -21,7 +47,7 @@ void REF(glu)(struct ops *o, const void *args, void *scratch)
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < width; j++) {
             double g = (double)row(a->x, i)[j], u = (double)row(a->x, i)[width + j];
-            row(a->y, i)[j] = (real)(g * sigmoid(g) * u);
+            row(a->y, i)[j] = (real)(gate(a->act, g) * u);
         }
     }
 }
@@ -35,10 +61,9 @@ void REF(glu_bwd)(struct ops *o, const void *args, void *scratch)
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < width; j++) {
             double g = (double)row(a->x, i)[j], u = (double)row(a->x, i)[width + j];
-            double dy = (double)row(a->dy, i)[j], s = sigmoid(g);
-            double slope = FAULT("glu_bwd") ? s : s * (1 + g * (1 - s));
-            row(a->dx, i)[j] = (real)(dy * u * slope);
-            row(a->dx, i)[width + j] = (real)(dy * g * s);
+            double dy = (double)row(a->dy, i)[j];
+            row(a->dx, i)[j] = (real)(dy * u * gate_slope(a->act, g));
+            row(a->dx, i)[width + j] = (real)(dy * gate(a->act, g));
         }
     }
 }

@@ -7,6 +7,12 @@
 #include "train/ops/dropout.h"
 #include "train/ops/head_norm.h"
 
+/* A norm's weight. */
+static double norm_weight(const real *w, int64_t j, bool less_one)
+{
+    return (double)w[j] + (less_one ? 1 : 0);
+}
+
 /* r = x + dropout(a + bias); without a, r is x. Returns the row to be normed. */
 static const real *residual(const struct norm_args *a, int64_t i)
 {
@@ -49,7 +55,7 @@ void REF(norm)(struct ops *o, const void *args, void *scratch)
         for (int64_t j = 0; j < width; j++) {
             double b = tensor_none(a->b) ? 0 : (double)row(a->b, 0)[j];
             double xhat = ((double)r[j] - mean) * rstd;
-            row(a->y, i)[j] = (real)(xhat * (double)row(a->w, 0)[j] + b);
+            row(a->y, i)[j] = (real)(xhat * norm_weight(row(a->w, 0), j, a->less_one) + b);
         }
         if (a->kind == NORM_LAYER)
             row(a->mean, 0)[i] = (real)mean;
@@ -68,7 +74,8 @@ static void norm_bwd_row(const struct norm_bwd_args *a, int64_t i)
     double mean = a->kind == NORM_LAYER ? (double)row(a->mean, 0)[i] : 0;
     double rstd = (double)row(a->rstd, 0)[i], g_mean = 0, gx_mean = 0;
     for (int64_t j = 0; j < width; j++) {
-        double g = (double)dy[j] * (double)w[j], xhat = ((double)r[j] - mean) * rstd;
+        double g = (double)dy[j] * norm_weight(w, j, a->less_one),
+               xhat = ((double)r[j] - mean) * rstd;
         if (a->kind == NORM_LAYER)
             g_mean += g / (double)width;
         gx_mean += g * xhat / (double)width;
@@ -76,7 +83,8 @@ static void norm_bwd_row(const struct norm_bwd_args *a, int64_t i)
     if (FAULT("norm_bwd"))
         gx_mean = 0;
     for (int64_t j = 0; j < width; j++) {
-        double g = (double)dy[j] * (double)w[j], xhat = ((double)r[j] - mean) * rstd;
+        double g = (double)dy[j] * norm_weight(w, j, a->less_one),
+               xhat = ((double)r[j] - mean) * rstd;
         row(a->dr, i)[j] += (real)(rstd * (g - g_mean - xhat * gx_mean));
         if (!tensor_none(a->da))
             row(a->da, i)[j] = (real)((double)row(a->dr, i)[j] * drop_factor(a->drop, i, j, width));
@@ -130,7 +138,7 @@ void REF(head_norm)(struct ops *o, const void *args, void *scratch)
             if (!tensor_none(a->rstd))
                 row(a->rstd, i)[h] = (real)rstd;
             for (int64_t j = 0; j < dim; j++)
-                x[j] = (real)((double)x[j] * rstd * (double)w[j]);
+                x[j] = (real)((double)x[j] * rstd * norm_weight(w, j, a->less_one));
         }
 }
 
@@ -156,11 +164,12 @@ void REF(head_norm_bwd)(struct ops *o, const void *args, void *scratch)
             const real *pre = head(a->pre, i, h);
             double rstd = (double)row(a->rstd, i)[h], mean = 0;
             for (int64_t j = 0; j < dim; j++)
-                mean += (double)dx[j] * (double)w[j] * (double)pre[j] * rstd / (double)dim;
+                mean += (double)dx[j] * norm_weight(w, j, a->less_one) * (double)pre[j] * rstd /
+                        (double)dim;
             if (FAULT("head_norm_bwd"))
                 mean = 0;
             for (int64_t j = 0; j < dim; j++)
-                dx[j] =
-                    (real)(rstd * ((double)dx[j] * (double)w[j] - (double)pre[j] * rstd * mean));
+                dx[j] = (real)(rstd * ((double)dx[j] * norm_weight(w, j, a->less_one) -
+                                       (double)pre[j] * rstd * mean));
         }
 }

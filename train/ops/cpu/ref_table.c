@@ -18,6 +18,7 @@ void REF(fill_table)(struct ops *o)
         [OP_MERGE] = {REF(merge), NULL, "ref"},
         [OP_XENT_STATS] = {REF(xent_stats), NULL, "ref"},
         [OP_XENT_LOSS] = {REF(xent_loss), NULL, "ref"},
+        [OP_CAP] = {REF(cap), NULL, "ref"},
         [OP_ADAMW] = {REF(adamw), NULL, "ref"},
         [OP_SGD] = {REF(sgd), NULL, "ref"},
         [OP_SUMSQ] = {REF(sumsq), NULL, "ref"},

@@ -40,7 +40,9 @@ static void logits_to_gradient(const struct xent_loss_args *a, int64_t i, double
     real *x = row(a->logits, i);
     for (int64_t j = 0; j < width; j++) {
         double one_hot = j == label && !FAULT("xent_grad") ? 1 : 0;
-        x[j] = factor == 0 ? 0 : (real)((exp((double)x[j] - max) / sum - one_hot) * factor);
+        double t = a->cap > 0 && !FAULT("head_cap") ? (double)x[j] / (double)a->cap : 0;
+        double g = (exp((double)x[j] - max) / sum - one_hot) * (1 - t * t);
+        x[j] = factor == 0 ? 0 : (real)(g * factor);
     }
 }
 
@@ -62,4 +64,15 @@ void REF(xent_loss)(struct ops *o, const void *args, void *scratch)
             logits_to_gradient(a, i, mask * a->scale);
     }
     *(double *)a->total.data += total;
+}
+
+void REF(cap)(struct ops *o, const void *args, void *scratch)
+{
+    const struct cap_args *a = args;
+    double cap = (double)a->cap;
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < a->x.size[0]; i++)
+        for (int64_t j = 0; j < a->x.size[1]; j++)
+            row(a->x, i)[j] = (real)(cap * tanh((double)row(a->x, i)[j] / cap));
 }

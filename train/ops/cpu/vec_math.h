@@ -41,6 +41,17 @@ static inline void v_sigmoid(vf x, vf *ret_s, vf *ret_c)
     *ret_c = t * s;
 }
 
+/* tanh(x): near 0, where 1 - 2 (1 - s) would cancel, by its series. */
+static inline vf v_tanh(vf x)
+{
+    vf s, c, square = x * x, a = v_max(x, v_zero() - x);
+    v_sigmoid(x + x, &s, &c);
+    vf p = v_fma(square, v_set1(0.0218694885f), v_set1(-0.0539682540f));
+    p = v_fma(p, square, v_set1(0.133333333f));
+    p = v_fma(p, square, v_set1(-0.333333333f));
+    return v_where_less(a, v_set1(0.3f), v_fma(x * square, p, x), s - c);
+}
+
 /*
  * The tanh form of GELU is x s(z) with the logistic function s and
  * z = 2 sqrt(2 / pi) (x + 0.044715 x^3), for (1 + tanh(z / 2)) / 2 = s(z). Here and below an
