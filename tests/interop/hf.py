@@ -18,7 +18,7 @@ from hf446 import beside, torch, transformers
 gradients = beside("gradients")
 
 CONVERT, TRAIN, PREP, TOK, LOGITS, STORIES = (sys.argv[1:7] + [None] * 6)[:6]
-RUNS = ("gpt2", "llama", "llama-3.2", "llama-bias", "mistral", "mistral-window", "gemma2", "qwen2", "qwen2-tied", "gpt_neox", "gpt_neox-serial", "phi3", "phi3-long", "phi3-short", "mixtral", "qwen2_moe", "qwen2_moe-norm")
+RUNS = ("gpt2", "llama", "llama-3.2", "llama-bias", "llama-linear", "mistral", "mistral-window", "gemma2", "qwen2", "qwen2-tied", "gpt_neox", "gpt_neox-serial", "phi3", "phi3-long", "phi3-short", "mixtral", "qwen2_moe", "qwen2_moe-norm")
 SMALL = dict(hidden_size=24, intermediate_size=20, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2,
              max_position_embeddings=48, vocab_size=37, bos_token_id=1, eos_token_id=2, pad_token_id=None)
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)

@@ -36,7 +36,7 @@ SMALL = dict(hidden_size=24, intermediate_size=20, num_hidden_layers=2, num_atte
              max_position_embeddings=48, vocab_size=37, bos_token_id=1, eos_token_id=2, pad_token_id=None)
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
 MOE = dict(SMALL, moe_intermediate_size=10, num_experts=3, num_experts_per_tok=2, mlp_only_layers=[1])
-GEMMA = dict(SMALL, head_dim=8, query_pre_attn_scalar=8, num_hidden_layers=3, sliding_window=16)
+GEMMA = dict(SMALL, head_dim=8, query_pre_attn_scalar=8, num_hidden_layers=3, sliding_window=4)
 NEOX = {k: v for k, v in SMALL.items() if k != "num_key_value_heads"}
 WINDOWS = dict(layer_types=["sliding_attention", "full_attention", "sliding_attention"])
 
@@ -56,7 +56,7 @@ MODELS = {
         "float32", True),
     "gpt2": ("GPT2", dict(n_embd=24, n_layer=2, n_head=3, n_positions=16, vocab_size=37, bos_token_id=1, eos_token_id=2), "float32", True),
     "llama": ("Llama", dict(SMALL, head_dim=8, tie_word_embeddings=True, rope_parameters=dict(LLAMA3, rope_theta=500000.0)), "float32", True),
-    "mistral": ("Mistral", dict(SMALL, sliding_window=16, rope_parameters=dict(rope_type="default", rope_theta=1e5)), "bfloat16", True),
+    "mistral": ("Mistral", dict(SMALL, sliding_window=4, rope_parameters=dict(rope_type="default", rope_theta=1e5)), "bfloat16", True),
     "qwen2": ("Qwen2", dict(SMALL, rope_parameters=dict(rope_type="default", rope_theta=1e6)), "float32", True),
     "gpt_neox": ("GPTNeoX", dict(NEOX, num_attention_heads=3, rope_parameters=dict(rope_type="default", rope_theta=2e4, partial_rotary_factor=0.5)),
                  "float32", True),
@@ -64,11 +64,11 @@ MODELS = {
     "phi3": ("Phi3", dict(SMALL, rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), "bfloat16", True),
     "phi3-long": ("Phi3", dict(SMALL, original_max_position_embeddings=24, rope_parameters=dict(
         rope_type="longrope", short_factor=[1.0, 1.5], long_factor=[1.0, 2.0], rope_theta=1e4)), "float32", True),
-    "gemma2": ("Gemma2", dict(SMALL, head_dim=8, query_pre_attn_scalar=8), "float32", True),
+    "gemma2": ("Gemma2", dict(SMALL, head_dim=8, query_pre_attn_scalar=24, sliding_window=4, attn_logit_softcapping=2.0), "float32", True),
 }
-RUNS = ("gpt2", "llama", "qwen2", "qwen3", "qwen3-tied", "gpt_neox", "gpt_neox-memory", "phi3", "phi3-long",
+RUNS = ("gpt2", "llama", "mistral", "gemma2", "gemma3", "gemma3-scaled", "qwen2", "qwen3", "qwen3-tied", "gpt_neox", "gpt_neox-memory", "phi3", "phi3-long",
         "qwen3_moe", "qwen3_moe-fused", "qwen2_moe-fused", "mixtral-fused")
-GRADIENTS = ("qwen3", "qwen3-tied", "qwen3_moe", "qwen3_moe-fused")  # recorded; those of other families are compared where 4.46 is, in hf.py
+GRADIENTS = ("qwen3", "qwen3-tied", "gemma3", "gemma3-scaled", "qwen3_moe", "qwen3_moe-fused")  # recorded; those of other families are compared where 4.46 is, in hf.py
 NEW = ("Qwen3", "Qwen3Moe", "Gemma3")  # not in 4.46
 
 

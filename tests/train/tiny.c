@@ -99,6 +99,18 @@ struct spec tiny_gemma2(void)
     return s;
 }
 
+struct spec tiny_gemma3(void)
+{
+    struct spec s = tiny_gemma2();
+    s.score_cap = s.head_cap = 0;
+    s.qk_norm = true;
+    s.rope_scaling = SPEC_ROPE_LINEAR;
+    s.rope_factor = 8;
+    s.rope_base = 1000;
+    s.rope_local_base = 10;
+    return s;
+}
+
 struct spec tiny_mixtral(void)
 {
     struct spec s = tiny_llama();

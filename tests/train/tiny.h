@@ -32,6 +32,10 @@ struct spec tiny_mistral(void);
  * scaled embeddings, GeGLU, a tied head. */
 struct spec tiny_gemma2(void);
 
+/* Gemma 3: Gemma 2 without caps, with QK norm, linear rotary scaling, and another rotary base in
+ * layers with a window. */
+struct spec tiny_gemma3(void);
+
 /* Mixtral: Llama with 5 experts, 2 for each token, balancing and z losses. */
 struct spec tiny_mixtral(void);
 /* Qwen2-MoE: a shared expert with a gate, biases on q, k and v, the second of 3 layers dense. */

@@ -268,6 +268,9 @@ static int check_model(const struct hf_export *x, struct err *e)
         buf_finish(&b);
         return ERR_USAGE;
     }
+    if (s.rope_scaling > SPEC_ROPE_LLAMA3)
+        return err_set(e, ERR_USAGE,
+                       "%s: weft writes no rotary scaling into GGUF other than Llama 3's", path);
     if (s.position == SPEC_ROPE && s.rope_percent != 1)
         return err_set(e, ERR_USAGE, "%s: it turns a part of each head, which GGUF's %s does not",
                        path, a->name);

@@ -194,6 +194,10 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
         a->cos = slab_2d(s, m->ops->stat, length, spec_rotary(m->spec) / 2);
         a->sin = slab_2d(s, m->ops->stat, length, spec_rotary(m->spec) / 2);
     }
+    if (m->spec->rope_local_base > 0) {
+        a->local_cos = slab_2d(s, m->ops->stat, length, spec_rotary(m->spec) / 2);
+        a->local_sin = slab_2d(s, m->ops->stat, length, spec_rotary(m->spec) / 2);
+    }
     a->loss = slab_1d(s, m->ops->stat, m->tokens);
     if (m->context.cp > 1) {
         a->row = slab_1d(s, DTYPE_I32, m->tokens);
@@ -234,6 +238,8 @@ void model_place_finish(struct acts *a)
  * between mixed. */
 static double scaled_frequency(const struct spec *s, double f)
 {
+    if (s->rope_scaling == SPEC_ROPE_LINEAR)
+        return f / s->rope_factor;
     if (s->rope_scaling != SPEC_ROPE_LLAMA3)
         return f;
     double wave = 2 * acos(-1.0) / f, old = (double)s->rope_old_length;
@@ -262,31 +268,53 @@ static double frequency(const struct spec *s, int64_t i, bool far)
     return f / (far && !FAULT("longrope") ? s->longrope.far[i] : s->longrope.near[i]);
 }
 
-void model_fill_tables(struct model *m, int64_t length)
+/* The angles of pair i: `f` up to position `near`, and from there on. */
+struct angles {
+    double f[2];
+    int64_t near;
+};
+
+static struct angles angles_of(const struct spec *s, int64_t i, int64_t length, bool local)
 {
-    if (m->spec->position != SPEC_ROPE)
-        return;
+    bool is_long = s->rope_scaling == SPEC_ROPE_LONG && length <= s->rope_old_length;
+    struct angles a = {{frequency(s, i, false), frequency(s, i, true)}, 0};
+    a.near = is_long ? s->rope_old_length : 0;
+    if (local)
+        a.f[0] = a.f[1] = pow(s->rope_local_base, -(double)(2 * i) / (double)spec_rotary(s));
+    return a;
+}
+
+static void fill_tables(struct model *m, struct tensor c, struct tensor s, int64_t length,
+                        bool local)
+{
     struct dev *dev = m->ops->dev;
-    struct tensor c = m->a.cos;
     int64_t half = c.size[1];
     size_t bytes = tensor_bytes(c);
     void *cosines = mem_new(1, bytes), *sines = mem_new(1, bytes);
     bool is_long = m->spec->rope_scaling == SPEC_ROPE_LONG;
     double scale = is_long ? m->spec->longrope.attention : 1;
-    int64_t near = is_long && length <= m->spec->rope_old_length ? m->spec->rope_old_length : 0;
     for (int64_t i = 0; i < half; i++) {
-        double f[2] = {frequency(m->spec, i, false), frequency(m->spec, i, true)};
+        struct angles a = angles_of(m->spec, i, length, local);
         for (int64_t pos = 0; pos < c.size[0]; pos++) {
-            double angle = (double)pos * f[pos >= near];
+            double angle = (double)pos * a.f[pos >= a.near];
             acts_put(cosines, c.dtype, pos * half + i, scale * cos(angle));
             acts_put(sines, c.dtype, pos * half + i, scale * sin(angle));
         }
     }
     dev->fn->copy(dev, STREAM_COMPUTE, c.data, cosines, bytes);
-    dev->fn->copy(dev, STREAM_COMPUTE, m->a.sin.data, sines, bytes);
+    dev->fn->copy(dev, STREAM_COMPUTE, s.data, sines, bytes);
     dev->fn->sync(dev, STREAM_COMPUTE);
     free(cosines);
     free(sines);
+}
+
+void model_fill_tables(struct model *m, int64_t length)
+{
+    if (m->spec->position != SPEC_ROPE)
+        return;
+    fill_tables(m, m->a.cos, m->a.sin, length, false);
+    if (m->spec->rope_local_base > 0)
+        fill_tables(m, m->a.local_cos, m->a.local_sin, length, true);
 }
 
 void model_finish(struct model *m)

@@ -32,14 +32,15 @@ static bool has_experts(const struct model *m, int l)
     return spec_has_experts(m->spec, m->stage.first + l);
 }
 
-static void rotate(const struct model *m, const struct model_pass *p, struct tensor x,
+static void rotate(const struct model *m, const struct model_pass *p, int l, struct tensor x,
                    bool backward)
 {
     if (m->spec->position != SPEC_ROPE)
         return;
+    bool local = spec_rope_local(m->spec, (FAULT("rope_layers") ? 0 : m->stage.first) + l);
     op_rope(m->ops, &(struct rope_args){.x = x,
-                                        .cos = m->a.cos,
-                                        .sin = m->a.sin,
+                                        .cos = local ? m->a.local_cos : m->a.cos,
+                                        .sin = local ? m->a.local_sin : m->a.sin,
                                         .position = tensor_rows(m->a.position, 0, p->n),
                                         .rotary = 2 * m->a.cos.size[1],
                                         .backward = backward});
@@ -138,8 +139,8 @@ static void attention_forward(struct model *m, const struct model_pass *p, int l
     struct qkv_heads h = model_heads(m, qkv);
     norm_heads(m, p, h.q, w->q_norm, a->q_pre, a->q_rstd);
     norm_heads(m, p, h.k, w->k_norm, a->k_pre, a->k_rstd);
-    rotate(m, p, h.q, false);
-    rotate(m, p, h.k, false);
+    rotate(m, p, l, h.q, false);
+    rotate(m, p, l, h.k, false);
     remember(m, p, l, qkv);
     attention_run(m, p, l);
     struct tensor part = stream_partial(m, sub);
@@ -312,8 +313,8 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
                                             .ta = true,
                                             .accumulate = true});
     attention_run_bwd(m, p, l, datt, dqkv);
-    rotate(m, p, d.q, true);
-    rotate(m, p, d.k, true);
+    rotate(m, p, l, d.q, true);
+    rotate(m, p, l, d.k, true);
     norm_heads_bwd(m, p, d.q, w->q_norm, g->q_norm, (const struct tensor[]){a->q_pre, a->q_rstd});
     norm_heads_bwd(m, p, d.k, w->k_norm, g->k_norm, (const struct tensor[]){a->k_pre, a->k_rstd});
     op_matmul(m->ops, &(struct matmul_args){.y = part, .a = dqkv, .b = w->qkv});

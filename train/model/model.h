@@ -68,6 +68,7 @@ struct acts {
     struct tensor r, y, mean, rstd; /* final norm */
     /* [s,C] gradients of the stream, of sub, of a norm's output; training only */
     struct tensor dr, dsub, dy;
+    struct tensor local_cos, local_sin; /* of layers with a rotary base of their own, likewise */
     struct tensor cos, sin; /* [positions, rotary / 2], F32 values in the table's real type */
     /* the micro-batch on the device */
     struct tensor id, position, label, mask, q_start, k_start, k_len;

@@ -84,6 +84,7 @@ static void read_window(struct hf_reader *h, int64_t missing, struct spec_layers
     static const struct spec_layers none;
     if (types)
         read_layer_types(h, types, s, &layers);
+    s->windowed = layers;
     if ((v && v->kind == JSON_NULL) || h->code || !memcmp(&layers, &none, sizeof(none)))
         return;
     int64_t window = hf_int(h, "sliding_window", missing);
@@ -91,7 +92,6 @@ static void read_window(struct hf_reader *h, int64_t missing, struct spec_layers
         hf_malformed(h, "sliding_window", "0 or more");
     if (window < s->max_positions)
         s->window = window;
-    s->windowed = layers;
 }
 
 /* Sizes and norms under the names of Llama. */
@@ -286,7 +286,10 @@ static void read_gemma3(struct hf_reader *h, struct hf_model *m)
         hf_malformed(h, key, "above 0");
     read_gemma(h, m, (const double[]){0, 0}, 1000000, every < 1 ? 1 : every);
     m->spec.qk_norm = true;
-    m->spec.features |= SPEC_ROPE_OTHER; /* local layers have another base */
+    double local = hf_real(h, "rope_local_base_freq", 10000), *base = &m->spec.rope_local_base;
+    if (*base > 0 && hf_get(h, "rope_local_base_freq") && *base != local)
+        hf_refuse(h, "rope_local_base_freq", "another", "\"rope_parameters\" has another base");
+    *base = *base > 0 ? *base : local;
 }
 
 /* ---- mixtures of experts ------------------------------------------------------------------- */
@@ -495,7 +498,7 @@ int hf_model_of_spec(const struct spec *s, const char *name, struct hf_model *re
     struct hf_model m = {.spec = *s};
     m.qkv_bias = s->bias || s->qkv_bias;
     m.out_bias = m.mlp_bias = s->bias;
-    if (s->features || s->rope_scaling == SPEC_ROPE_LONG)
+    if (s->features || s->rope_scaling > SPEC_ROPE_LLAMA3 || s->rope_local_base > 0)
         return err_set(e, ERR_USAGE, "%s: it has no config.json, which its family needs", name);
     bool moe = s->experts && !layernorm && rope && !s->parallel && s->rope_percent == 1;
     if (moe && !s->qk_norm && s->qkv_bias && s->shared_gate && s->hidden == s->heads * s->head_dim)

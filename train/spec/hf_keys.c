@@ -110,7 +110,7 @@ static const struct hf_key keys[] = {
     {"final_logit_softcapping", GEMMA, SHAPE, NULL, NULL},
     {"query_pre_attn_scalar", GEMMA, SHAPE, NULL, NULL},
     {"cache_implementation", GEMMA, NOTHING, NULL, NULL},
-    {"rope_local_base_freq", BIT(HF_GEMMA3), NOTHING, NULL, NULL}, /* SPEC_ROPE_OTHER has it */
+    {"rope_local_base_freq", BIT(HF_GEMMA3), SHAPE, NULL, NULL},
     {"sliding_window_pattern", BIT(HF_GEMMA3), SHAPE, NULL, NULL},
     {"_sliding_window_pattern", BIT(HF_GEMMA3), SHAPE, NULL, NULL},
     {"use_bidirectional_attention", GEMMA, ONLY, "false", "weft's models are causal"},

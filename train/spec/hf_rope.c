@@ -22,7 +22,7 @@ static const char *const rope_keys[] = {"rope_type",        "type",
                                         "short_mscale",     "long_mscale"};
 
 /* Types of scaling that are carried along in the configuration but not run. */
-static const char *const carried[] = {"linear", "dynamic", "yarn"};
+static const char *const carried[] = {"dynamic", "yarn"};
 
 static bool rope_among(const char *word, const char *const *list, size_t n)
 {
@@ -110,6 +110,9 @@ static void rope_object(struct hf_reader *h, const char *key, const struct json 
         s->rope_low = hf_real(&in, "low_freq_factor", 0);
         s->rope_high = hf_real(&in, "high_freq_factor", 0);
         s->rope_old_length = hf_need_int(&in, "original_max_position_embeddings");
+    } else if (!strcmp(type, "linear")) {
+        s->rope_scaling = SPEC_ROPE_LINEAR;
+        s->rope_factor = hf_real(&in, "factor", 0);
     } else if (!strcmp(type, "longrope") || !strcmp(type, "su")) {
         rope_long(&in, h, s);
     } else if (rope_among(type, carried, sizeof(carried) / sizeof(*carried))) {
@@ -137,7 +140,10 @@ static void rope_scaling(struct hf_reader *h, const char *key, struct rope_seen 
         return;
     }
     struct rope_seen other = {0};
-    struct spec scratch = *s;
+    struct spec scratch = *s; /* of layers with a window */
+    scratch.rope_scaling = SPEC_ROPE_PLAIN;
+    scratch.rope_base = 10000;
+    scratch.features = 0;
     for (size_t i = 0; i < v->length; i++) {
         bool is_full = &v->child[i] == full;
         if (!is_full && &v->child[i] != local)
@@ -147,7 +153,10 @@ static void rope_scaling(struct hf_reader *h, const char *key, struct rope_seen 
         else if (v->child[i].kind != JSON_NULL)
             hf_malformed(h, key, "an object of objects");
     }
-    s->features |= SPEC_ROPE_OTHER;
+    s->rope_local_base = scratch.rope_base;
+    if (scratch.rope_scaling != SPEC_ROPE_PLAIN || scratch.rope_percent != s->rope_percent)
+        s->features |= SPEC_ROPE_OTHER;
+    s->features |= scratch.features;
 }
 
 void hf_read_rope(struct hf_reader *h, double theta, struct spec *s)

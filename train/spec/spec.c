@@ -51,8 +51,8 @@ static const struct field fields[] = {
           "rope"),
     FIELD("rotary-base", FIELD_REAL, 10000, rope_base, NULL),
     FIELD("rotary-percent", FIELD_REAL, 1, rope_percent, NULL),
-    FIELD("rope-scaling", FIELD_CHOICE, SPEC_ROPE_PLAIN, rope_scaling, "none", "llama3",
-          "longrope"),
+    FIELD("rope-scaling", FIELD_CHOICE, SPEC_ROPE_PLAIN, rope_scaling, "none", "llama3", "longrope",
+          "linear"),
     FIELD("rope-scaling-factor", FIELD_REAL, 8, rope_factor, NULL),
     FIELD("rope-low-freq-factor", FIELD_REAL, 1, rope_low, NULL),
     FIELD("rope-high-freq-factor", FIELD_REAL, 4, rope_high, NULL),
@@ -89,6 +89,7 @@ static const struct field fields[] = {
     FIELD("longrope-short-factors", FIELD_FACTORS, 0, longrope.near, NULL),
     FIELD("longrope-long-factors", FIELD_FACTORS, 0, longrope.far, NULL),
     FIELD("longrope-attention-factor", FIELD_REAL, 0, longrope.attention, NULL),
+    FIELD("rotary-base-local", FIELD_REAL, 0, rope_local_base, NULL),
     FIELD("features", FIELD_FEATURES, 0, features, NULL),
 };
 

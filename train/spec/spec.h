@@ -23,7 +23,7 @@ enum {
 enum spec_norm { SPEC_LAYERNORM, SPEC_RMSNORM };
 enum spec_act { SPEC_GELU_TANH, SPEC_GELU_ERF, SPEC_SWIGLU, SPEC_GEGLU_TANH, SPEC_GEGLU_ERF };
 enum spec_position { SPEC_LEARNED, SPEC_ROPE };
-enum spec_rope_scaling { SPEC_ROPE_PLAIN, SPEC_ROPE_LLAMA3, SPEC_ROPE_LONG };
+enum spec_rope_scaling { SPEC_ROPE_PLAIN, SPEC_ROPE_LLAMA3, SPEC_ROPE_LONG, SPEC_ROPE_LINEAR };
 
 /* Layers that differ from the others: the bit l % 8 of byte l / 8. */
 struct spec_layers {
@@ -91,6 +91,8 @@ struct spec {
     int64_t window; /* of a layer in `windowed`: a query sees so many keys, its own the last; 0: all
                        before it */
     struct spec_layers windowed;
+    double rope_local_base; /* of layers in `windowed`, whose rotary positions are not scaled; 0: as
+                               of all others */
     int64_t shared_ffn; /* channels of an expert that every token passes beside those; 0: none */
     bool shared_gate;   /* whose output is multiplied by a sigmoid of its own */
     struct spec_layers dense; /* layers without experts */
@@ -137,6 +139,12 @@ int64_t spec_cut_channels(const struct spec *s);
 static inline bool spec_gated(const struct spec *s)
 {
     return s->act == SPEC_SWIGLU || s->act == SPEC_GEGLU_TANH || s->act == SPEC_GEGLU_ERF;
+}
+
+/* Whether the layer has the rotary base of its own kind. */
+static inline bool spec_rope_local(const struct spec *s, int64_t layer)
+{
+    return s->rope_local_base > 0 && spec_layers_has(&s->windowed, layer);
 }
 
 /* The window of a layer, counted from the model's first; 0: none. */

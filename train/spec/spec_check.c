@@ -90,6 +90,9 @@ static int check_rope(const struct spec *s, struct err *e)
                        "%lld of %lld dimensions of a head would be turned, which "
                        "is not a positive even number",
                        (long long)exact, (long long)s->head_dim);
+    if (s->rope_local_base != 0 && (!(s->rope_local_base >= 1) || !isfinite(s->rope_local_base)))
+        return err_set(e, ERR_USAGE, "rotary-base-local is %g: it must be at least 1",
+                       s->rope_local_base);
     if (s->rope_scaling == SPEC_ROPE_PLAIN)
         return 0;
     if (s->rope_scaling == SPEC_ROPE_LONG)
@@ -97,6 +100,8 @@ static int check_rope(const struct spec *s, struct err *e)
     if (!(s->rope_factor >= 1) || !isfinite(s->rope_factor))
         return err_set(e, ERR_USAGE, "rope-scaling-factor is %g: it must be at least 1",
                        s->rope_factor);
+    if (s->rope_scaling == SPEC_ROPE_LINEAR)
+        return 0;
     if (!(s->rope_low > 0 && s->rope_high > s->rope_low) || !isfinite(s->rope_high) ||
         s->rope_old_length < 1)
         return err_set(e, ERR_USAGE,
@@ -254,18 +259,22 @@ void spec_settle(struct spec *s)
     }
     if (s->rope_scaling != SPEC_ROPE_LONG)
         s->longrope = (struct spec_longrope){0};
-    if (s->rope_scaling != SPEC_ROPE_LLAMA3) {
+    if (s->rope_scaling != SPEC_ROPE_LLAMA3 && s->rope_scaling != SPEC_ROPE_LINEAR)
         s->rope_factor = 8;
+    if (s->rope_scaling != SPEC_ROPE_LLAMA3) {
         s->rope_low = 1;
         s->rope_high = 4;
     }
-    if (s->rope_scaling == SPEC_ROPE_PLAIN)
+    if (s->rope_scaling == SPEC_ROPE_PLAIN || s->rope_scaling == SPEC_ROPE_LINEAR)
         s->rope_old_length = 8192;
     if (s->bias)
         s->qkv_bias = false;
     if (s->query_scalar == (double)s->head_dim)
         s->query_scalar = 0;
-    if (!s->window)
+    if (s->position != SPEC_ROPE || spec_layers_none(&s->windowed) ||
+        (s->rope_local_base == s->rope_base && s->rope_scaling == SPEC_ROPE_PLAIN))
+        s->rope_local_base = 0;
+    if (!s->window && !(s->rope_local_base > 0))
         s->windowed = (struct spec_layers){0};
     s->features |= spec_described(s);
     if (s->experts && spec_layers_none(&s->dense))

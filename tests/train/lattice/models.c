@@ -106,3 +106,15 @@ struct spec cell_gemma2(void)
     s.query_scalar = 7;
     return s;
 }
+
+struct spec cell_gemma3(void)
+{
+    struct spec s = cell_gemma2();
+    s.score_cap = s.head_cap = 0;
+    s.qk_norm = true;
+    s.rope_scaling = SPEC_ROPE_LINEAR;
+    s.rope_factor = 8;
+    s.rope_base = 1000;
+    s.rope_local_base = 10;
+    return s;
+}

@@ -27,6 +27,8 @@ struct spec cell_qwen3_moe(void);
 /* Gemma 2: Mistral with norms less one, four in a layer, soft caps, a query scale, scaled
  * embeddings, GeGLU and a tied head. */
 struct spec cell_gemma2(void);
+/* Gemma 3: Gemma 2 without caps, with QK norm, linear rotary scaling and two rotary bases. */
+struct spec cell_gemma3(void);
 /* Mistral: Llama with windows of 3 keys, in two of three layers. */
 struct spec cell_mistral(void);
 

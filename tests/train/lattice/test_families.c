@@ -35,10 +35,11 @@ static void run_family(struct spec spec)
 FAMILY(qwen3)
 FAMILY(mistral)
 FAMILY(gemma2)
+FAMILY(gemma3)
 FAMILY(neox)
 FAMILY(phi3)
 FAMILY(qwen_moe)
 FAMILY(qwen3_moe)
 
-T_MAIN(T_CASE(qwen3), T_CASE(mistral), T_CASE(gemma2), T_CASE(neox), T_CASE(phi3),
+T_MAIN(T_CASE(qwen3), T_CASE(mistral), T_CASE(gemma2), T_CASE(gemma3), T_CASE(neox), T_CASE(phi3),
        T_CASE(qwen_moe), T_CASE(qwen3_moe))

@@ -295,8 +295,14 @@ static void qwen_moe_cache_equals_whole(void)
     check_cache(s);
 }
 
+static void gemma3_gradients(void)
+{
+    check_gradients(tiny_gemma3());
+}
+
 static void gemma2_cache_equals_whole(void)
 {
+    check_cache(tiny_gemma3());
     check_cache(tiny_mistral());
     check_cache(tiny_gemma2());
 }
@@ -339,7 +345,7 @@ static void threads_do_not_change_a_bit(void)
 T_MAIN(T_CASE(documents_do_not_see_each_other), T_CASE(gpt_gradients),
        T_CASE(gpt_gradients_with_dropout), T_CASE(gpt_gradients_erf_untied),
        T_CASE(llama_gradients), T_CASE(qwen3_gradients), T_CASE(qwen_moe_gradients),
-       T_CASE(qwen_moe_cache_equals_whole), T_CASE(gemma2_gradients),
+       T_CASE(qwen_moe_cache_equals_whole), T_CASE(gemma2_gradients), T_CASE(gemma3_gradients),
        T_CASE(gemma2_cache_equals_whole), T_CASE(phi3_gradients),
        T_CASE(phi3_cache_up_to_its_old_length), T_CASE(longrope_follows_the_length),
        T_CASE(neox_gradients), T_CASE(neox_cache_equals_whole), T_CASE(qwen3_cache_equals_whole),

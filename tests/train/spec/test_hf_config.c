@@ -239,14 +239,9 @@ static void what_train_lacks_is_a_feature(void)
         unsigned features;
     } c[] = {
         {"{\"model_type\": \"llama\", " TINY ", \"attention_bias\": true}", SPEC_PART_BIAS},
-        {"{\"model_type\": \"llama\", " TINY ", \"hidden_act\": \"gelu\"}", SPEC_GATED_GELU},
         {"{\"model_type\": \"llama\", " TINY
-         ", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}}",
+         ", \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}}",
          SPEC_ROPE_OTHER},
-        {"{\"model_type\": \"gemma2\", " TINY ", \"sliding_window\": null,"
-         " \"attn_logit_softcapping\": null, \"final_logit_softcapping\": null,"
-         " \"query_pre_attn_scalar\": 256}",
-         SPEC_POST_NORM | SPEC_ZERO_CENTERED | SPEC_EMBED_SCALE | SPEC_GATED_GELU},
     };
     struct err e;
     struct spec s;
@@ -255,7 +250,45 @@ static void what_train_lacks_is_a_feature(void)
         T_EQ(s.features, c[i].features);
         T_EQ(spec_can_run(&s, "x", &e), c[i].features ? ERR_USAGE : 0);
     }
-    T_ERR(spec_can_run(&s, "x", &e), &e, ERR_USAGE, "norms after attention and MLP");
+    T_ERR(spec_can_run(&s, "x", &e), &e, ERR_USAGE, "rotary scaling other than");
+}
+
+static void gemma(void)
+{
+    const unsigned all = SPEC_POST_NORM | SPEC_ZERO_CENTERED | SPEC_EMBED_SCALE | SPEC_GATED_GELU;
+    struct err e;
+    struct spec s;
+    T_OK(read_text("{\"model_type\": \"llama\", " TINY ", \"hidden_act\": \"gelu\"}", &s, &e), &e);
+    T_EQ(s.act, SPEC_GEGLU_ERF);
+    T_EQ(s.features, SPEC_GATED_GELU);
+    T_OK(
+        read_text("{\"model_type\": \"gemma2\", " TINY ", \"query_pre_attn_scalar\": 144}", &s, &e),
+        &e);
+    T_EQ(s.features, all | SPEC_SOFTCAP | SPEC_QUERY_SCALE | SPEC_WINDOW);
+    T_OK(spec_can_run(&s, "x", &e), &e);
+    T_CHECK(s.score_cap == 50 && s.head_cap == 30 && s.query_scalar == 144 && s.tied);
+    T_EQ(spec_window(&s, 0), 4096);
+    T_EQ(spec_window(&s, 1), 0);
+    T_OK(read_text("{\"model_type\": \"gemma2\", " TINY ", \"sliding_window\": null,"
+                   " \"attn_logit_softcapping\": null, \"final_logit_softcapping\": null,"
+                   " \"query_pre_attn_scalar\": 256}",
+                   &s, &e),
+         &e);
+    T_EQ(s.features, all);
+    T_OK(read_text("{\"model_type\": \"gemma3_text\", " TINY ", \"sliding_window_pattern\": 2,"
+                   " \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 8}}",
+                   &s, &e),
+         &e);
+    T_OK(spec_can_run(&s, "x", &e), &e);
+    T_CHECK(s.qk_norm && s.rope_base == 1e6 && s.rope_local_base == 1e4 && s.rope_factor == 8);
+    T_EQ(s.rope_scaling, SPEC_ROPE_LINEAR);
+    T_CHECK(spec_rope_local(&s, 0) && !spec_rope_local(&s, 1));
+    T_OK(read_text("{\"model_type\": \"gemma3_text\", " TINY ", \"rope_parameters\":"
+                   " {\"full_attention\": {\"rope_theta\": 5e5}, \"sliding_attention\":"
+                   " {\"rope_theta\": 5e3}}}",
+                   &s, &e),
+         &e);
+    T_CHECK(s.rope_base == 5e5 && s.rope_local_base == 5e3 && spec_rope_local(&s, 1));
 }
 
 static void unknown_keys_stop_unless_they_are_named(void)
@@ -271,7 +304,7 @@ static void unknown_keys_stop_unless_they_are_named(void)
     T_OK(hf_config_parse("c", text, sizeof(text) - 1, &all, &m, &e), &e);
 }
 
-T_MAIN(T_CASE(windows), T_CASE(what_train_lacks_is_a_feature),
+T_MAIN(T_CASE(windows), T_CASE(what_train_lacks_is_a_feature), T_CASE(gemma),
        T_CASE(unknown_keys_stop_unless_they_are_named), T_CASE(known_models_have_their_known_size),
        T_CASE(details_of_a_family), T_CASE(activations), T_CASE(biases_of_llama),
        T_CASE(what_weft_cannot_run_is_refused_by_name))

@@ -212,7 +212,7 @@ static void globals_are_the_parameters_of_train(void)
         params_finish(&p);
         hf_map_finish(&map);
     }
-    T_EQ(runs, 12);
+    T_EQ(runs, 13);
 }
 
 /* ---- what lies where ----------------------------------------------------------------------- */
