@@ -269,6 +269,9 @@ static int judge(struct run *r, const struct step_result *s, struct err *e)
 {
     const struct report_flags *f = &r->job->o->report;
     long long at = (long long)r->job->rank.at.iteration;
+    /* an overflow, which the next loss scale answers */
+    if (!s->spike && isfinite(s->loss) && r->job->rank.config.scale.dynamic)
+        return 0;
     if (s->spike)
         log_warn(
             "step %lld: the loss of %g is above %g times the mean of the last steps: no update", at,

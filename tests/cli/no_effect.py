@@ -63,7 +63,8 @@ COMMANDS = {
     "prep export": ["d_text_document --ids", f"d_text_document {NULL}"],
     "prep import": ["raw.bin --input-format raw --dtype u16 --boundary none --output-prefix two --overwrite"],
     "train run": [f"{MODEL} {DATA} --no-save {NULL}", f"{MODEL} {DATA} --no-save {NULL} --swiglu --ffn-hidden-size 16",
-                  f"{MODEL} --no-save {NULL} --train-data-path d_text_document"],
+                  f"{MODEL} --no-save {NULL} --train-data-path d_text_document",
+                  f"{MODEL} {DATA} --no-save {NULL} --weight-decay-incr-style linear --start-weight-decay 0 --end-weight-decay 0.1"],
     "train eval": [f"--load run {DATA} --eval-iters 1", *(f"--load run {each} --eval-iters 1 --data-part {each[2:7].strip('-') if each[2] != 'p' else 'valid'}" for each in EACH)],
     "train generate": ["--load run --prompt '1 2' --max-new-tokens 1"],
     "train plan": [f"{MODEL} {NULL}", f"{MODEL} {NULL} --swiglu --ffn-hidden-size 16"],
@@ -80,7 +81,7 @@ ALWAYS = {
 }
 
 # values that must be of their kind
-VALUES = {"split": "90,5,5", "dropout": "0.1", "required_chars_file": "a.txt"}
+VALUES = {"split": "90,5,5", "dropout": "0.1", "required_chars_file": "a.txt", "lr-warmup-init": "1e-4"}
 PRESETS = {"tok": "ucllm", "train": "gpt-1m"}
 
 

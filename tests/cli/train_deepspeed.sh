@@ -65,6 +65,17 @@ echo '{"amp": {"enabled": false}, "sparse_attention": {}, "zero_optimization": {
 expect 0 "$TRAIN" run $run $ds
 err_has "ds.json: without effect here: amp, sparse_attention, zero_optimization.mics_shard_size, zero_optimization.offload_param, fp16.enabled, fp16.hysteresis"
 
+t "fp16 with its loss scale and DeepSpeed's rule"
+echo '{"fp16": {"enabled": true, "loss_scale": 0, "initial_scale_power": 11, "hysteresis": 3, "consecutive_hysteresis": true}}' >ds.json
+expect 0 "$TRAIN" run --device cpu $run $ds
+out_has "loss scale: 2048.0 |"
+expect 0 "$TRAIN" run --print-config $run $ds
+check grep -Eq '^loss-scale-rule *= *"?deepspeed' .out
+check grep -Eq '^loss-scale-consecutive-hysteresis *= *true' .out
+echo '{"fp16": {"enabled": true}}' >ds.json
+expect 0 "$TRAIN" run --device cpu $run $ds
+out_has "loss scale: 65536.0 |"
+
 t "unknown keys are warned of, with the one that was meant"
 echo '{"train_batchsize": 4, "zero_optimization": {"reduce_bucketsize": 3}, "qqqqqqqqqq": 1}' >ds.json
 expect 0 "$TRAIN" run $run $ds

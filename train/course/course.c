@@ -181,8 +181,9 @@ static int warmup_too_long(const struct course_flags *f, struct err *e)
 static int check_units(const struct course_flags *f, struct err *e)
 {
     bool samples = !f->train_iters; /* tokens are samples of one length */
-    if (samples ? f->decay_iters || f->warmup_iters || f->wsd_iters
-                : f->decay_samples || f->warmup_samples || f->wsd_samples)
+    bool wsd = f->style == LR_WSD;
+    if (samples ? f->decay_iters || f->warmup_iters || (wsd && f->wsd_iters)
+                : f->decay_samples || f->warmup_samples || (wsd && f->wsd_samples))
         return err_set(e, ERR_USAGE,
                        "with --train-%s the learning rate is in %s: --lr-decay-%s, --lr-warmup-%s",
                        f->train_samples ? "samples"

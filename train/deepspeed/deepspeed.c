@@ -274,10 +274,13 @@ static int apply_object(struct ds_reading *r, const struct json *o, const char *
 static int apply_missing(struct ds_reading *r)
 {
     const struct json *scale = at_path(r, "fp16", "loss_scale");
+    bool fp16 = is_true(at_path(r, "fp16", "enabled"));
     int code = 0;
     if (!at_path(r, "zero_optimization", "stage") && opts_origin(r->o, "zero-stage") == FROM_FLAG)
         code = apply_text(r, "zero_optimization.stage (not there)", "zero-stage", "0");
-    if (!code && is_true(at_path(r, "fp16", "enabled")) && (!scale || scale->real == 0) &&
+    if (!code && fp16 && opts_origin(r->o, "loss-scale-rule") != FROM_FLAG)
+        code = apply_text(r, "fp16 (its rule)", "loss-scale-rule", "deepspeed");
+    if (!code && fp16 && (!scale || scale->real == 0) &&
         !at_path(r, "fp16", "initial_scale_power") && opts_takes(r->o, "initial-loss-scale") &&
         opts_origin(r->o, "initial-loss-scale") != FROM_FLAG)
         code = apply_text(r, "fp16.initial_scale_power (not there)", "initial-loss-scale", "65536");
