@@ -424,7 +424,7 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
     if (optimizer && j->o->no_load_optim) {
         optimizer = false;
     } else if (optimizer && weights_alone(j->ckpt)) {
-        if (ckpt_meta(j->ckpt)->iteration > 0) {
+        if (ckpt_meta(j->ckpt)->iteration > 0 && optim_rule(j->rank.config.optimizer)->states) {
             err_set(e, ERR_USAGE, "%s was saved without the optimizer's state", ckpt_path(j->ckpt));
             return err_hint(e, "--no-load-optim begins it anew, --finetune the run, too");
         }

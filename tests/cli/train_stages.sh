@@ -41,8 +41,10 @@ same_weights sgd again
 check grep -q '"group": *"momentum_buffer"' again/iter_0000008/manifest.json
 expect 0 "$TRAIN" run $tiny $sgd --sgd-momentum 0 --train-iters 2 --save plain
 check [ -z "$(grep momentum_buffer plain/iter_0000002/manifest.json)" ]
+expect 0 "$TRAIN" run $tiny $sgd --sgd-momentum 0 --train-iters 4 --save plain
+err_has "resuming from plain/iter_0000002"
 expect 2 "$TRAIN" run $tiny --lr 0.1 --train-iters 9 --save plain
-err_has "exp_avg"
+err_has "plain/iter_0000004 was saved without the optimizer's state"
 
 t "uneven and interleaved stages learn what one process learns"
 four="$tiny --num-layers 4 --global-batch-size 8"

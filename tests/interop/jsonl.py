@@ -136,6 +136,8 @@ def describe(value, key):
         return "S" + v.encode().hex()
     if isinstance(v, list) and all(type(i) is int and -2 ** 63 <= i < 2 ** 63 for i in v):
         return "I" + ",".join(map(str, v))
+    if isinstance(v, list) and all(isinstance(i, list) and all(type(k) is int and -2 ** 63 <= k < 2 ** 63 - 1 for k in i) for i in v):
+        return "N" + "".join(",".join(map(str, i)) + ";" for i in v)
     if isinstance(v, list) and all(isinstance(i, str) for i in v):
         return "L" + b"".join(i.encode() + b"\xff" for i in v).hex()
     return "O"

@@ -34,6 +34,15 @@ static void print_value(const struct jsonl_value *v)
             printf("%02x", (unsigned char)v->text[i]);
         break;
     case JSONL_ID_LISTS:
+        putchar('N');
+        for (size_t i = 0; i < v->length; i++) {
+            bool begins = !i || v->ids[i - 1] == JSONL_LIST_END;
+            if (v->ids[i] == JSONL_LIST_END)
+                putchar(';');
+            else
+                printf("%s%" PRId64, begins ? "" : ",", v->ids[i]);
+        }
+        break;
     case JSONL_IDS:
         putchar('I');
         for (size_t i = 0; i < v->length; i++)

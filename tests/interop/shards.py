@@ -160,7 +160,8 @@ def export(prep, folder):
     begin = np.concatenate([[0], np.cumsum(x.lengths)])
     assert len(lines) == len(x.documents) - 1
     for line, first, end in zip(lines, x.documents, x.documents[1:]):
-        assert json.loads(line) == {"text": ids[begin[first]:begin[end]].tolist()}
+        parts = [ids[begin[i]:begin[i + 1]].tolist() for i in range(first, end)]
+        assert json.loads(line) == {"text": parts if len(parts) > 1 else sum(parts, [])}, line
     for name in ("botchan", "wagahaiwa_nekodearu") if DATA else ():
         tokenizer = os.path.join(DATA, "tokenizers/gpt2/tokenizer.json")
         source, out = os.path.join(DATA, f"text/{name}.jsonl"), os.path.join(folder, name)

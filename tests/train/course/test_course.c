@@ -121,7 +121,7 @@ static void what_does_not_go_together_is_refused(void)
     const char *odd[] = {"3", "1", "30"}, *two[] = {"2", "2"}, *far[] = {"2", "4", "30"},
                *ramp[] = {"2", "2", "30"};
     REFUSES("exclude each other", .train_iters = 1, .train_samples = 8);
-    REFUSES("in iterations", .train_iters = 9, .wsd_samples = 8);
+    REFUSES("in iterations", .train_iters = 9, .style = LR_WSD, .wsd_samples = 8);
     REFUSES("in samples", .train_samples = 9, .decay_iters = 8);
     REFUSES("--lr-decay-tokens and", .train_samples = 9, .decay_tokens = 8, .decay_samples = 4);
     REFUSES("--lr-warmup-tokens and", .train_samples = 9, .warmup_tokens = 8, .warmup_samples = 4);
