@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/mem.h"
 #include "base/core/rng.h"
@@ -15,12 +16,14 @@ void decoder_init(struct decoder *d, struct rank *r)
     d->logits = slab_2d(&r->slab[SLAB_WORKSPACE], r->config.real, 1, (int64_t)v);
     d->host = mem_new(v, sizeof(*d->host));
     d->order = mem_new(v, sizeof(*d->order));
+    d->seen = mem_new((size_t)r->config.seq_length, sizeof(*d->seen));
 }
 
 void decoder_finish(struct decoder *d)
 {
     free(d->host);
     free(d->order);
+    free(d->seen);
     *d = (struct decoder){0};
 }
 
@@ -48,6 +51,14 @@ static void stage(struct decoder *d, const int32_t *id, int64_t n)
     free(position);
 }
 
+/* Whether longrope's factors change with the next n ids, for those of the cache, too. */
+static bool turns_long(const struct decoder *d, int64_t n)
+{
+    const struct spec *s = &d->rank->config.spec;
+    return s->rope_scaling == SPEC_ROPE_LONG && d->past <= s->rope_old_length &&
+           d->past + n > s->rope_old_length;
+}
+
 int decoder_feed(struct decoder *d, const int32_t *id, int64_t n, struct err *e)
 {
     struct rank *r = d->rank;
@@ -59,6 +70,12 @@ int decoder_feed(struct decoder *d, const int32_t *id, int64_t n, struct err *e)
         if (id[i] < 0 || id[i] >= vocab)
             return err_set(e, ERR_DATA, "token id %d is outside the model's vocabulary of %lld",
                            id[i], (long long)vocab);
+    memcpy(d->seen + d->past, id, (size_t)n * sizeof(*id));
+    if (turns_long(d, n)) { /* as transformers: the whole text anew */
+        n += d->past;
+        d->past = 0;
+        id = d->seen;
+    }
     struct model_pass p = {.n = n, .sequences = 1, .max_len = n, .past = d->past};
     if (!d->past && r->config.spec.rope_scaling == SPEC_ROPE_LONG)
         model_fill_tables(&r->model, n);

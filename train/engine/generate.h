@@ -25,6 +25,7 @@ struct decoder {
     struct tensor logits; /* [1, V] on the device */
     double *host;         /* [V] */
     int32_t *order;       /* [V] scratch */
+    int32_t *seen;        /* [seq_length] the ids of the cache */
 };
 
 void decoder_init(struct decoder *d, struct rank *r);

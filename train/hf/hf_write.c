@@ -419,6 +419,10 @@ static void new_rotary(const struct hf_model *m, struct buf *b)
         put_real(b, "rms_norm_eps", s->norm_eps);
         put_int(b, "num_key_value_heads", s->kv_heads);
     }
+    if (m->family == HF_PHI3) {
+        put_real(b, "embd_pdrop", s->hidden_dropout);
+        put_real(b, "resid_pdrop", s->hidden_dropout);
+    }
     new_family(m, b);
     if (s->rope_percent != 1)
         put_real(b, "partial_rotary_factor", s->rope_percent);

@@ -268,20 +268,12 @@ static double frequency(const struct spec *s, int64_t i, bool far)
     return f / (far && !FAULT("longrope") ? s->longrope.far[i] : s->longrope.near[i]);
 }
 
-/* The angles of pair i: `f` up to position `near`, and from there on. */
-struct angles {
-    double f[2];
-    int64_t near;
-};
-
-static struct angles angles_of(const struct spec *s, int64_t i, int64_t length, bool local)
+/* The angle of pair i in a sequence of `length`. */
+static double angle_of(const struct spec *s, int64_t i, int64_t length, bool local)
 {
-    bool is_long = s->rope_scaling == SPEC_ROPE_LONG && length <= s->rope_old_length;
-    struct angles a = {{frequency(s, i, false), frequency(s, i, true)}, 0};
-    a.near = is_long ? s->rope_old_length : 0;
     if (local)
-        a.f[0] = a.f[1] = pow(s->rope_local_base, -(double)(2 * i) / (double)spec_rotary(s));
-    return a;
+        return pow(s->rope_local_base, -(double)(2 * i) / (double)spec_rotary(s));
+    return frequency(s, i, length > s->rope_old_length);
 }
 
 static void fill_tables(struct model *m, struct tensor c, struct tensor s, int64_t length,
@@ -294,9 +286,9 @@ static void fill_tables(struct model *m, struct tensor c, struct tensor s, int64
     bool is_long = m->spec->rope_scaling == SPEC_ROPE_LONG;
     double scale = is_long ? m->spec->longrope.attention : 1;
     for (int64_t i = 0; i < half; i++) {
-        struct angles a = angles_of(m->spec, i, length, local);
+        double turn = angle_of(m->spec, i, length, local);
         for (int64_t pos = 0; pos < c.size[0]; pos++) {
-            double angle = (double)pos * a.f[pos >= a.near];
+            double angle = (double)pos * turn;
             acts_put(cosines, c.dtype, pos * half + i, scale * cos(angle));
             acts_put(sines, c.dtype, pos * half + i, scale * sin(angle));
         }

@@ -47,8 +47,9 @@ static double embed_scale(const struct model *m)
         return m->spec->embed_scale ? root : 0;
     if (m->ops->real == DTYPE_F32)
         return (double)(float)root;
-    double fraction = frexp(root, &exponent); /* bf16: 8 binary digits */
-    return ldexp(nearbyint(ldexp(fraction, 8)), exponent - 8);
+    double fraction = frexp(root, &exponent);
+    int digits = m->ops->real == DTYPE_F16 ? 11 : 8; /* binary, of fp16 or bf16 */
+    return ldexp(nearbyint(ldexp(fraction, digits)), exponent - digits);
 }
 
 /* Each rank has the rows of its part of the vocabulary; the first adds the positions. */

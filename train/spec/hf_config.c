@@ -125,6 +125,13 @@ static void read_silu(struct hf_reader *h, struct hf_model *m)
 
 /* ---- dense families ------------------------------------------------------------------------ */
 
+static void read_hidden_dropout(struct hf_reader *h, double def, struct spec *s)
+{
+    s->hidden_dropout = hf_real(h, "resid_pdrop", def);
+    if (hf_real(h, "embd_pdrop", def) != s->hidden_dropout)
+        hf_refuse(h, "embd_pdrop", "another than \"resid_pdrop\"", "weft has one dropout for both");
+}
+
 static void read_gpt2(struct hf_reader *h, struct hf_model *m)
 {
     struct spec *s = &m->spec;
@@ -139,9 +146,7 @@ static void read_gpt2(struct hf_reader *h, struct hf_model *m)
     s->tied = hf_bool(h, "tie_word_embeddings", true);
     m->qkv_bias = m->out_bias = m->mlp_bias = true;
     s->attention_dropout = hf_real(h, "attn_pdrop", 0.1);
-    s->hidden_dropout = hf_real(h, "resid_pdrop", 0.1);
-    if (hf_real(h, "embd_pdrop", 0.1) != s->hidden_dropout)
-        hf_refuse(h, "embd_pdrop", "another than \"resid_pdrop\"", "weft has one dropout for both");
+    read_hidden_dropout(h, 0.1, s);
     if (h->code)
         return;
     if (s->heads < 1 || s->hidden % s->heads)
@@ -202,6 +207,7 @@ static void read_phi3(struct hf_reader *h, struct hf_model *m)
 {
     read_llama_like(h, m, 1e-5, 10000);
     read_silu(h, m);
+    read_hidden_dropout(h, 0, &m->spec);
     m->spec.kv_heads = hf_int(h, "num_key_value_heads", m->spec.heads);
     m->qkv_bias = m->out_bias = false;
     if (hf_bool(h, "attention_bias", false))

@@ -48,10 +48,8 @@ static const struct hf_key keys[] = {
     {"layer_norm_epsilon", GPT2, SHAPE, NULL, NULL},
     {"activation_function", GPT2, SHAPE, NULL, NULL},
     {"attn_pdrop", GPT2, SHAPE, NULL, NULL},
-    {"resid_pdrop", GPT2, SHAPE, NULL, NULL},
-    {"embd_pdrop", GPT2, SHAPE, NULL, NULL},
-    {"resid_pdrop", PHI3, NOTHING, NULL, NULL}, /* train does not run the family */
-    {"embd_pdrop", PHI3, NOTHING, NULL, NULL},
+    {"resid_pdrop", GPT2 | PHI3, SHAPE, NULL, NULL},
+    {"embd_pdrop", GPT2 | PHI3, SHAPE, NULL, NULL},
     {"scale_attn_weights", GPT2, ONLY, "true", "weft always scales by the head's width"},
     {"scale_attn_by_inverse_layer_idx", GPT2, ONLY, "false", "weft scales all layers alike"},
     {"reorder_and_upcast_attn", GPT2, NOTHING, NULL, NULL},

@@ -59,7 +59,7 @@ V(llama_3_1_70b) = {SHAPE("80", "8192", "64", "131072"), LLAMA3, {"ffn-hidden-si
 #define QWEN3 QWEN, {"qk-layernorm", "true"}, {"kv-channels", "128"}
 #define NEOX \
     {"position-embedding-type", "rope"}, {"rotary-percent", "0.25"}, \
-    {"bias-gelu-fusion", "false"}, {"use-parallel-residual", "true"}, \
+    {"use-parallel-residual", "true"}, \
     {"attention-dropout", "0"}, {"hidden-dropout", "0"}, UNTIED
 #define EXPERTS(n, k, ffn) \
     {"num-experts", n}, {"moe-router-topk", k}, {"moe-ffn-hidden-size", ffn}, \
@@ -75,8 +75,10 @@ V(qwen3_8b)   = {SHAPE("36", "4096", "32", "40960"),  QWEN3, GQA("8"),
                  {"ffn-hidden-size", "12288"}, UNTIED, END};
 V(qwen3_30b)  = {SHAPE("48", "2048", "32", "40960"),  QWEN3, GQA("4"),
                  {"ffn-hidden-size", "6144"}, EXPERTS("128", "8", "768"), UNTIED, END};
-V(pythia_70m) = {SHAPE("6",  "512",  "8",  "2048"), NEOX, END};
-V(neox_20b)   = {SHAPE("44", "6144", "64", "2048"), NEOX, END};
+V(pythia_70m) = {SHAPE("6",  "512",  "8",  "2048"), NEOX,
+                 {"bias-gelu-fusion", "false"}, END};
+V(neox_20b)   = {SHAPE("44", "6144", "64", "2048"), NEOX,
+                 {"bias-gelu-fusion", "true"}, END};
 V(mistral_7b) = {SHAPE("32", "4096", "32", "32768"), MODERN, GQA("8"), UNTIED,
                  {"ffn-hidden-size", "14336"}, {"rotary-base", "1000000"}, END};
 V(mixtral)    = {SHAPE("32", "4096", "32", "32768"), MODERN, GQA("8"), UNTIED,

@@ -140,14 +140,16 @@ static int check_caps(const struct spec *s, struct err *e)
                {"final-logit-softcapping", s->head_cap},
                {"query-pre-attn-scalar", s->query_scalar}};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        if (!(all[i].v >= 0) || !isfinite(all[i].v))
-            return err_set(e, ERR_USAGE, "%s is %g: it must be 0 or more", all[i].what, all[i].v);
+        if (all[i].v != 0 && !(all[i].v >= 1e-6 && all[i].v <= 1e6))
+            return err_set(e, ERR_USAGE, "%s is %g: it must be 0, or from 1e-6 to 1e6", all[i].what,
+                           all[i].v);
     if (s->post_norm && (s->bias || s->experts || s->parallel || s->norm != SPEC_RMSNORM))
         return err_set(e, ERR_USAGE,
                        "norms after attention and MLP: expected RMSNorm, no biases, no "
                        "experts and no parallel residual");
-    if (s->zero_centered && s->norm != SPEC_RMSNORM)
-        return err_set(e, ERR_USAGE, "norm weights stored less one: expected RMSNorm");
+    if (s->zero_centered && (s->norm != SPEC_RMSNORM || s->parallel))
+        return err_set(e, ERR_USAGE,
+                       "norm weights stored less one: expected RMSNorm and no parallel residual");
     return 0;
 }
 

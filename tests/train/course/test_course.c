@@ -43,7 +43,7 @@ static void tokens_are_megatron_deepspeeds(void)
         struct course_flags f = {.train_samples = 400,
                                  .lr = 1.5e-4,
                                  .min_lr = 1e-5,
-                                 .style = by_tokens[i].style,
+                                 .style = (int)by_tokens[i].style,
                                  .decay_tokens = by_tokens[i].decay_tokens,
                                  .warmup_samples = by_tokens[i].warmup_samples,
                                  .warmup_tokens = by_tokens[i].warmup_tokens};

@@ -291,6 +291,17 @@ static void gemma(void)
     T_CHECK(s.rope_base == 5e5 && s.rope_local_base == 5e3 && spec_rope_local(&s, 1));
 }
 
+static void phi3_has_one_dropout(void)
+{
+    struct err e;
+    struct spec s;
+    T_OK(read_text("{\"model_type\": \"phi3\", " TINY
+                   ", \"resid_pdrop\": 0.25, \"embd_pdrop\": 0.25}",
+                   &s, &e),
+         &e);
+    T_CHECK(s.hidden_dropout == 0.25);
+}
+
 static void unknown_keys_stop_unless_they_are_named(void)
 {
     static const char text[] = "{\"model_type\": \"llama\", " TINY ", \"residual_multiplier\": 2}";
@@ -305,6 +316,6 @@ static void unknown_keys_stop_unless_they_are_named(void)
 }
 
 T_MAIN(T_CASE(windows), T_CASE(what_train_lacks_is_a_feature), T_CASE(gemma),
-       T_CASE(unknown_keys_stop_unless_they_are_named), T_CASE(known_models_have_their_known_size),
-       T_CASE(details_of_a_family), T_CASE(activations), T_CASE(biases_of_llama),
-       T_CASE(what_weft_cannot_run_is_refused_by_name))
+       T_CASE(phi3_has_one_dropout), T_CASE(unknown_keys_stop_unless_they_are_named),
+       T_CASE(known_models_have_their_known_size), T_CASE(details_of_a_family), T_CASE(activations),
+       T_CASE(biases_of_llama), T_CASE(what_weft_cannot_run_is_refused_by_name))

@@ -292,6 +292,8 @@ static void check_names_what_cannot_be(void)
     BAD(gpt, vocab, 0, "the vocabulary's size");
     BAD(gpt, padded_vocab, 50000, "does not fit into 50000 padded rows");
     BAD(gpt, max_positions, 0, "max-position-embeddings");
+    BAD(gpt, head_cap, 1e-50, "final-logit-softcapping is 1e-50");
+    BAD(gpt, score_cap, 1e39, "attn-logit-softcapping");
     BAD(gpt, window, -1, "window-size");
     BAD(gpt, window, 4, "no layer has a window");
     BAD(gpt, norm_eps, 0, "norm-epsilon");
