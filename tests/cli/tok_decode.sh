@@ -129,3 +129,15 @@ check [ ! -s .err ]
 echo '1 2' >ids
 expect 0 "$TOK" decode --tokenizer vocab.json --skip-special-tokens ids
 err_has "--skip-special-tokens has no effect with a WhitespaceTokenizer"
+
+t "the steps of a decoder's pattern are counted for each document"
+cat >replace.json <<'J'
+{"model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "oneoneoneoneoneoneone": 1}},
+ "decoder": {"type": "Sequence", "decoders": [
+  {"type": "Fuse"}, {"type": "Replace", "pattern": {"Regex": ".{0,9000}z| *$"}, "content": ""}]}}
+J
+awk 'BEGIN { for (i = 0; i < 60; i++) { for (k = 0; k < 60; k++) printf "1 "; print "1" } }' >ids
+if "$TOK" decode --tokenizer replace.json /dev/null 2>.err; then
+    expect 0 "$TOK" decode --tokenizer replace.json ids
+    check [ "$(wc -l <.out)" = 60 ]
+fi

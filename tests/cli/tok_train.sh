@@ -155,3 +155,11 @@ expect 2 "$TOK" train --overwrite --type wordpiece --input text.txt --vocab_size
 err_has "to write P-tokenizer.json and P-vocab.txt"
 expect 2 "$TOK" train --overwrite --type bpe --output-type tiktoken --input text.txt --vocab_size 80
 err_has "to write files whose names begin with P"
+
+t "the steps of a pattern are counted for each document"
+awk 'BEGIN { for (i = 0; i < 60; i++) { for (k = 0; k < 300; k++) printf "abcdef%d", (i + k) % 10; print i } }' >steps.txt
+set -- --type bpe --pretokenizer-pattern '.{0,9000}z|\p{L}*' --vocab_size 262 --model_prefix steps --workers 1 --overwrite -q
+if printf 'ab ab ab abc abc\n' >one.txt && "$TOK" train "$@" --vocab_size 257 --input one.txt 2>.err; then
+    expect 0 "$TOK" train "$@" --input steps.txt
+    has_file steps-tokenizer.json
+fi

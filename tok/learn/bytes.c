@@ -228,6 +228,8 @@ void learn_bytes_split(void *arg, int thread, struct learn_table *t, const char 
         s->at = mem_grow(NULL, s->cap, sizeof(*s->at));
     }
     s->n = 0;
+    if (s->regex)
+        regex_work_begin(s->regex);
     if (b->digits)
         cut_digits(b, s, text, n);
     else

@@ -457,7 +457,9 @@ static size_t pipe_cut(const void *state, const char *text, size_t n)
 static int pipe_decode(const void *state, void *scratch, const int32_t *id, size_t n,
                        struct buf *text, struct err *e)
 {
-    return decoder_run(state, scratch, id, n, text, e);
+    struct pipe_work *w = scratch;
+    regex_work_begin(w->regex);
+    return decoder_run(state, w, id, n, text, e);
 }
 
 static const char *pipe_piece_text(const void *state, int64_t id, size_t *ret_n)

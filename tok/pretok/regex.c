@@ -17,7 +17,7 @@ typedef struct pcre2_code pcre2_code;
 enum {
     PATTERN_MAX = 64 << 10,
     STEPS_EACH = 256,      /* steps for each byte of text so far, */
-    STEPS_FREE = 1 << 20,  /* and of any text */
+    STEPS_FREE = 1 << 26,  /* and of any text */
     MATCH_LIMIT = 2000000, /* of PCRE2, from one position on */
     HEAP_LIMIT = 64 << 10, /* KiB */
     STACK_MAX = 8 << 20
@@ -152,6 +152,22 @@ void regex_destroy(struct regex *r)
     free(r);
 }
 
+/* A search reached the end of its n bytes. */
+static void end_search(struct regex_work *w, size_t n)
+{
+    w->seen += n;
+    w->far = 0;
+}
+
+static int refuse_match(const struct regex *r, int why, size_t n, size_t from, struct err *e)
+{
+    bool memory = why == PCRE2_ERROR_JIT_STACKLIMIT || why == PCRE2_ERROR_HEAPLIMIT ||
+                  why == PCRE2_ERROR_NOMEMORY;
+    return err_set(e, ERR_DATA, "the pattern \"%.200s\" %s on %zu bytes of text, from byte %zu on",
+                   r->text, memory ? "needs too much memory for matching" : "takes too many steps",
+                   n, from);
+}
+
 static int regex_find(const struct regex *r, struct regex_work *w, const char *text, size_t n,
                       struct regex_at *at, bool *ret_found, struct err *e)
 {
@@ -162,16 +178,11 @@ static int regex_find(const struct regex *r, struct regex_work *w, const char *t
                           w->context);
     *ret_found = got >= 0;
     if (got == PCRE2_ERROR_NOMATCH) {
-        w->seen += n;
-        w->far = 0;
+        end_search(w, n);
         return 0;
     }
     if (got < 0)
-        return err_set(
-            e, ERR_DATA,
-            "the pattern \"%.200s\" takes too many steps on %zu bytes of text, from byte "
-            "%zu on",
-            r->text, n, at->from);
+        return refuse_match(r, got, n, at->from, e);
     const PCRE2_SIZE *place = pcre2_get_ovector_pointer(w->data);
     at->start = place[0] < place[1] ? place[0] : place[1]; /* \K may put the end first */
     at->end = place[1];
@@ -200,6 +211,11 @@ void regex_work_begin(struct regex_work *w)
 void regex_work_destroy(struct regex_work *w)
 {
     (void)w;
+}
+
+static void end_search(struct regex_work *w, size_t n)
+{
+    (void)w, (void)n;
 }
 
 void regex_destroy(struct regex *r)
@@ -275,7 +291,9 @@ int regex_next(const struct regex *r, struct regex_work *w, const char *text, si
     }
     for (size_t last = at->end;;) {
         *ret_found = false;
-        int code = at->from <= n && n ? regex_find(r, w, text, n, at, ret_found, e) : 0;
+        if (at->from > n || !n) /* after an empty match at the end */
+            return end_search(w, n), 0;
+        int code = regex_find(r, w, text, n, at, ret_found, e);
         if (code || !*ret_found)
             return code;
         if (at->end > at->start || !at->matched || at->end != last)

@@ -237,15 +237,10 @@ static void steps_are_limited(void)
     static const struct {
         const char *pattern, *run;
         bool fails;
-    } row[] = {{".{0,65535}z", "y", true},
-               {"[^z]{0,65535}z", "y", true},
-               {"y{30000,}z|x", "y", true},
-               {"(y+)+z|x", "y", true},
-               {"y{9,900}z", "y", true},
-               {"(y|yy)*z|x", "y", true},
-               {"\\s*[\r\n]|\\s+", " ", false},
-               {"(?i:'s)|\\p{L}+", "y", false},
-               {"x+", "y", false},
+    } row[] = {{".{0,65535}z", "y", true},      {"[^z]{0,65535}z", "y", true},
+               {"y{30000,}z|x", "y", true},     {"(y+)+z|x", "y", true},
+               {"y{9,900}z", "y", true},        {"\\s*[\r\n]|\\s+", " ", false},
+               {"(?i:'s)|\\p{L}+", "y", false}, {"x+", "y", false},
                {"\\p{L}{1,4}", "y", false}};
     for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
         struct buf text = {0}, out = {0};
@@ -267,6 +262,39 @@ static void steps_are_limited(void)
     }
 }
 
+/* Pieces whose last match is empty at their end count as searched, too. */
+static void steps_of_pieces(void)
+{
+    static const char pattern[] = ".{0,60}z|\\p{L}?";
+    char text[128] = "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy";
+    struct regex *r;
+    struct err e;
+    if (regex_compile_search("x", pattern, strlen(pattern), &r, &e))
+        t_skip("built without PCRE2");
+    struct regex_work *w = regex_work_create();
+    for (int i = 0; i < 30000; i++) {
+        struct regex_at at = {0};
+        for (bool found = true; found;)
+            T_OK(regex_next(r, w, text, strlen(text), &at, &found, &e), &e);
+    }
+    regex_work_destroy(w);
+    regex_destroy(r);
+}
+
+static void memory_is_limited(void)
+{
+    struct buf text = {0}, out = {0};
+    struct err e;
+    for (size_t k = 0; k < 1000000; k++)
+        buf_adds(&text, "ab");
+    int code = mark("(a|ab|b)*c", AS_ONIGURUMA, buf_str(&text), &out, &e);
+    if (code && strstr(e.msg, "no known family"))
+        t_skip("built without PCRE2");
+    T_ERR(code, &e, ERR_DATA, "needs too much memory for matching on 2000000 bytes");
+    buf_finish(&text);
+    buf_finish(&out);
+}
+
 static void bad_patterns(void)
 {
     struct buf b = {0};
@@ -281,4 +309,5 @@ static void bad_patterns(void)
 
 T_MAIN(T_CASE(literals), T_CASE(patterns), T_CASE(words), T_CASE(words_of_rust),
        T_CASE(empty_matches), T_CASE(classes), T_CASE(other_constructs), T_CASE(what_is_not_read),
-       T_CASE(families), T_CASE(bad_patterns), T_CASE(steps_are_limited))
+       T_CASE(families), T_CASE(bad_patterns), T_CASE(steps_are_limited), T_CASE(steps_of_pieces),
+       T_CASE(memory_is_limited))
