@@ -24,12 +24,12 @@ struct spell {
     struct {
         size_t begin;  /* in the output */
         unsigned more; /* groups that end with it */
+        bool extended; /* (?x) applies, so far */
     } open[DEPTH_MAX + 1];
     size_t depth;
     size_t atom;   /* start of the last item that can be repeated */
     bool repeated; /* it has a repetition already */
     bool wrapped;  /* it is (?-i:[...]), a class in a group of its own */
-    bool extended; /* (?x) is used somewhere */
 };
 
 static bool next_is(const struct pattern *s, char c)
@@ -183,11 +183,12 @@ static int spell_options(struct spell *s)
 {
     struct pattern *in = &s->in;
     size_t at = in->i;
-    bool dot = in->dialect == REGEX_ONIGURUMA;
+    bool dot = in->dialect == REGEX_ONIGURUMA, on = true, extended = s->open[s->depth].extended;
     for (; in->i < in->n && in->p[in->i] != ')' && in->p[in->i] != ':'; in->i++) {
         if (!strchr(options_of(in), in->p[in->i]))
             return pattern_refuse(in, in->i, "this option");
-        s->extended |= in->p[in->i] == 'x';
+        on &= in->p[in->i] != '-';
+        extended = in->p[in->i] == 'x' ? on : extended;
         in->folds |= in->p[in->i] == 'i';
         buf_addc(in->out, dot && in->p[in->i] == 'm' ? 's' : in->p[in->i]);
     }
@@ -199,6 +200,7 @@ static int spell_options(struct spell *s)
         s->depth--;
         s->open[s->depth].more++;
     }
+    s->open[s->depth].extended = extended;
     return 0;
 }
 
@@ -210,14 +212,10 @@ static int spell_open(struct spell *s)
         return pattern_refuse(in, at, "groups nested this deep");
     if (next_is(in, '*'))
         return pattern_refuse(in, at, "this kind of group");
-    if (in->i + 1 < in->n && in->p[in->i] == '?' && in->p[in->i + 1] == '#') {
-        while (in->i < in->n && in->p[in->i] != ')')
-            in->i += in->p[in->i] == '\\' ? 2 : 1;
-        in->i++;
-        return in->i > in->n ? pattern_refuse(in, at, "a comment without an end") : 0;
-    }
-    s->open[++s->depth].begin = in->out->len;
+    s->depth++;
+    s->open[s->depth].begin = in->out->len;
     s->open[s->depth].more = 0;
+    s->open[s->depth].extended = s->open[s->depth - 1].extended;
     buf_addc(in->out, '(');
     if (!next_is(in, '?'))
         return 0;
@@ -360,9 +358,40 @@ static bool spell_repetition(struct spell *s)
     return true;
 }
 
+/* (?#...), which an item and its repetition may have between them. */
+static int skip_comment(struct pattern *in)
+{
+    size_t at = in->i;
+    while (in->i < in->n && in->p[in->i] != ')')
+        in->i += in->p[in->i] == '\\' ? 2 : 1;
+    in->i++;
+    return in->i > in->n ? pattern_refuse(in, at, "a comment without an end") : 0;
+}
+
+/* Skips white space that (?x) ignores between an item and its repetition. */
+static bool skip_space(struct spell *s)
+{
+    struct pattern after = s->in;
+    struct braces b;
+    while (after.i < after.n && after.p[after.i] && strchr(" \t\n\v\f\r", after.p[after.i]))
+        after.i++;
+    if (!s->open[s->depth].extended || after.i == s->in.i || after.i == after.n)
+        return false;
+    bool opened = s->in.out->len == s->atom + 1 && s->in.out->data[s->atom] == '(';
+    char c = after.p[after.i];
+    if (opened || (c != '*' && c != '+' && c != '?' && !(c == '{' && find_braces(&after, &b))))
+        return false;
+    s->in.i = after.i;
+    return true;
+}
+
 static int spell_one(struct spell *s)
 {
     struct pattern *in = &s->in;
+    if (in->n - in->i >= 3 && !memcmp(in->p + in->i, "(?#", 3))
+        return skip_comment(in);
+    if (skip_space(s))
+        return 0;
     char c = in->p[in->i];
     if (spell_repetition(s))
         return 0;
@@ -383,7 +412,7 @@ static int spell_one(struct spell *s)
         return spell_open(s);
     if (c == ')')
         return spell_close(s);
-    if (c == '#' && s->extended)
+    if (c == '#' && s->open[s->depth].extended)
         return pattern_refuse(in, in->i - 1, "a comment");
     if (refuse_ligature(in, in->i - k))
         return ERR_DATA;

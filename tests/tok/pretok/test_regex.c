@@ -177,11 +177,25 @@ static void other_constructs(void)
     marks("(?<n>a|b)\\k<n>", "aab", "[aa]b");
     marks("(a|b)\\k<1>", "aab", "[aa]b");
     marks("(?#[)x", "x(", "[x](");
+    marks("(?#c)ab(?#c){20}|b", "abbbbbbbbbbbbbbbbbbbbb b", "[abbbbbbbbbbbbbbbbbbbb][b] [b]");
     marks("\\cA\\e?|\\101|\\i",
           "\x01\x1b"
           "Ai",
           "[\x01\x1b][A][i]");
     marks("", "ab", "[]a[]b[]");
+}
+
+#define TWENTY "aaaaaaaaaaaaaaaaaaaa"
+
+/* White space between an item and its repetition, ignored and not. */
+static void extended_patterns(void)
+{
+    marks("(?x)a {20}|\\p{L}+|[^\\p{L}]+", TWENTY " ab", "[" TWENTY "][ ][ab]");
+    marks("(?x: \\p{N} {3} | [a-z] {16,} ) | . ", "1234 " TWENTY " b", "1[234 ][" TWENTY " ]b");
+    marks("(?x)b + {2}c|(?i:\\p{Lu}) \n*", "bbc B", "[bbc] [B]");
+    marks("(?x:a) {2}|(?x)b(?-x: {2}) c", "a  b  c", "[a  ][b  c]");
+    marks("(?x:a)#|(?x)b", "a#b", "[a#][b]");
+    refused("(?x)a # {20}", "a comment");
 }
 
 static void what_is_not_read(void)
@@ -309,5 +323,5 @@ static void bad_patterns(void)
 
 T_MAIN(T_CASE(literals), T_CASE(patterns), T_CASE(words), T_CASE(words_of_rust),
        T_CASE(empty_matches), T_CASE(classes), T_CASE(other_constructs), T_CASE(what_is_not_read),
-       T_CASE(families), T_CASE(bad_patterns), T_CASE(steps_are_limited), T_CASE(steps_of_pieces),
-       T_CASE(memory_is_limited))
+       T_CASE(families), T_CASE(bad_patterns), T_CASE(steps_are_limited), T_CASE(extended_patterns),
+       T_CASE(steps_of_pieces), T_CASE(memory_is_limited))
