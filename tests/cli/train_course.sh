@@ -80,3 +80,17 @@ done
 has_file sgd-sai/iter_0000004/gsnr-00000.safetensors
 expect 2 "$TRAIN" run $base --train-iters 4 --global-batch-size 4 --optimizer sgd-sai --sai-statistics shard --nproc-per-node 2 --zero-stage 1
 err_has "expected --zero-stage 0"
+
+t "the statistics of shards are saved where a rank holds padding of the vocabulary alone, and resume"
+pad=$(echo "$base" | sed 's/--vocab-size [0-9]*/--vocab-size 64/; s/--data-path [^ ]*/--mock-data/')
+shard="$pad --train-iters 4 --eval-iters 0 --optimizer sgd-sai --sai-statistics shard --nproc-per-node 2 --tensor-model-parallel-size 2"
+for model in "" --untie-embeddings-and-output-weights; do
+    rm -rf s1 s2
+    expect 0 "$TRAIN" run $shard $model --save s1
+    err_lacks "gradient of zero"
+    expect 0 "$TRAIN" run $shard $model --save s2 --exit-interval 2
+    expect 0 "$TRAIN" run $shard $model --save s2
+    tensors s1/iter_0000004 >a.bin
+    tensors s2/iter_0000004 >b.bin
+    same a.bin b.bin
+done

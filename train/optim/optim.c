@@ -79,6 +79,8 @@ static struct param_source block_source(const struct optim *o, const struct para
     struct param_source ret = *s;
     ret.rank = 1;
     ret.size[0] = o->columns;
+    if (o->tuning.sai_shard && q->sources && (q->kind == PARAM_EMBED || q->kind == PARAM_HEAD))
+        ret.size[0] = (s->size[0] + q->size[0] - 1) / q->size[0]; /* the others hold padding */
     ret.begin[0] = o->column;
     ret.size[1] = ret.count[0] = ret.count[1] = 1;
     ret.begin[1] = 0;

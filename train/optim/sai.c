@@ -69,7 +69,7 @@ static void add_blocks(struct optim *o, struct ops *ops, bool experts)
         const struct param *q = &ps->at[i];
         if (!q->trained || (q->offset >= ps->experts) != experts)
             continue;
-        if (o->tuning.sai_shard && !(q->kind == PARAM_EMBED && o->last_stage))
+        if (o->tuning.sai_shard && q->sources && !(q->kind == PARAM_EMBED && o->last_stage))
             add_range(o, ops, q, q->offset, q->offset + q->count);
         for (int k = 0; k < q->sources && !o->tuning.sai_shard; k++) {
             const struct param_source *s = &q->source[k];
