@@ -76,6 +76,35 @@ echo '{"fp16": {"enabled": true}}' >ds.json
 expect 0 "$TRAIN" run --device cpu $run $ds
 out_has "loss scale: 65536.0 |"
 
+t "enabled is true or false"
+for v in 1 '"true"' null; do
+    echo "{\"fp16\": {\"enabled\": $v, \"loss_scale\": 64}}" >ds.json
+    expect 2 "$TRAIN" run --device cpu $run $ds
+    err_has "ds.json: fp16.enabled: expected true or false"
+done
+
+t "the file counts where it has the default and the option has not"
+echo '{"fp16": {"enabled": false}}' >ds.json
+expect 0 "$TRAIN" run --device cpu $run $ds --fp16
+err_has "--fp16 has no effect: ds.json says false"
+out_has "loss scale: 1.0 |"
+echo '{"bf16": {"enabled": true}, "bfloat16": {"enabled": false}}' >ds.json
+expect 0 "$TRAIN" run --print-config --device cpu $run $ds
+check grep -Eq '^bf16 *= *true' .out
+echo '{"fp16": {"enabled": true, "loss_scale": 0}}' >ds.json
+expect 2 "$TRAIN" run --device cpu $run $ds --loss-scale 64
+err_has "ds.json: fp16.loss_scale is 0, and --loss-scale is another number"
+
+t "numbers are finite"
+for v in NaN 1e400 -1e400; do
+    echo "{\"gradient_clipping\": $v}" >ds.json
+    expect 2 "$TRAIN" run $run $ds
+    err_has "ds.json: gradient_clipping: expected a finite number"
+done
+echo '{"fp16": {"enabled": true, "initial_scale_power": 61}}' >ds.json
+expect 2 "$TRAIN" run --device cpu $run $ds
+err_has "expected an integer from 0 to 60"
+
 t "unknown keys are warned of, with the one that was meant"
 echo '{"train_batchsize": 4, "zero_optimization": {"reduce_bucketsize": 3}, "qqqqqqqqqq": 1}' >ds.json
 expect 0 "$TRAIN" run $run $ds

@@ -87,7 +87,7 @@ static void unknown_key(struct ds_reading *r, const char *path)
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-/* As an option's value; false for an object, an array and null. */
+/* As an option's value; false for an object, an array, null, and a number that is not finite. */
 static bool json_text(const struct json *v, struct buf *b)
 {
     if (v->kind == JSON_BOOL)
@@ -99,7 +99,8 @@ static bool json_text(const struct json *v, struct buf *b)
         buf_addf(b, "%.0f", v->real);
     else if (v->kind == JSON_REAL)
         jsonw_real(b, v->real);
-    return v->kind != JSON_OBJECT && v->kind != JSON_ARRAY && v->kind != JSON_NULL;
+    return v->kind != JSON_OBJECT && v->kind != JSON_ARRAY && v->kind != JSON_NULL &&
+           !(v->kind == JSON_REAL && !isfinite(v->real));
 }
 
 static const struct json *at_path(const struct ds_reading *r, const char *block, const char *key)
@@ -111,6 +112,11 @@ static const struct json *at_path(const struct ds_reading *r, const char *block,
 static bool is_true(const struct json *v)
 {
     return v && v->kind == JSON_BOOL && v->boolean;
+}
+
+static bool bf16_is_on(const struct ds_reading *r)
+{
+    return is_true(at_path(r, "bf16", "enabled")) || is_true(at_path(r, "bfloat16", "enabled"));
 }
 
 /* The block of a key has an `enabled` that is not true. */
@@ -182,8 +188,8 @@ static int apply_batch(struct ds_reading *r, const char *path, const char *optio
 static int apply_power(struct ds_reading *r, const struct ds_key *k, const struct json *v)
 {
     char text[64];
-    if (v->kind != JSON_INT || v->integer < 0 || v->integer > 100)
-        return malformed(r, k->path, "an integer from 0 to 100");
+    if (v->kind != JSON_INT || v->integer < 0 || v->integer > 60)
+        return malformed(r, k->path, "an integer from 0 to 60");
     snprintf(text, sizeof(text), "%.17g", ldexp(1, (int)v->integer));
     return apply_text(r, k->path, k->text, text);
 }
@@ -195,14 +201,28 @@ static bool is_layers(const struct ds_reading *r, const char *option)
     return !strcmp(option, "ddp-bucket-size") && stage && stage->integer > 1;
 }
 
+/* A value that is the option's default: it counts where the option is given another one. */
+static int apply_default(struct ds_reading *r, const struct ds_key *k)
+{
+    bool given = opts_takes(r->o, k->text) && opts_origin(r->o, k->text) != FROM_DEFAULT;
+    bool enabled_elsewhere = !strcmp(k->text, "bf16") && bf16_is_on(r);
+    if (given && !strcmp(k->off, "false") && !enabled_elsewhere)
+        return apply_text(r, k->path, k->text, k->off);
+    if (given && strcmp(k->off, "false") != 0)
+        return err_set(r->e, ERR_USAGE, "%s: %s is %s, and --%s is another number", r->file,
+                       k->path, k->off, k->text);
+    tell(r, IDLE, k->path, "that is the default");
+    return 0;
+}
+
 static int apply_option(struct ds_reading *r, const struct ds_key *k, const struct json *v)
 {
     struct buf text = {0};
     int code = 0;
     if (!json_text(v, &text))
-        code = malformed(r, k->path, "a single value");
+        code = malformed(r, k->path, v->kind == JSON_REAL ? "a finite number" : "a single value");
     else if (k->off && !strcmp(buf_str(&text), k->off))
-        tell(r, IDLE, k->path, "that is the default");
+        code = apply_default(r, k);
     else if (is_layers(r, k->text))
         tell(r, IDLE, k->path, "ZeRO 2 and 3 send whole layers");
     else if (k->use == DS_BATCH)
@@ -228,9 +248,12 @@ static int apply_key(struct ds_reading *r, const struct ds_key *k, const struct 
 {
     bool fills = v->kind == JSON_STRING && !strcmp(v->string, "auto");
     if (fills || block_is_off(r, k->path)) {
-        tell(r, IDLE, k->path, fills ? "the options say it" : "the block is not enabled");
+        tell(r, IDLE, k->path, fills ? "taken from the options" : "the block is not enabled");
         return 0;
     }
+    const char *dot = strchr(k->path, '.');
+    if (dot && !strcmp(dot, ".enabled") && v->kind != JSON_BOOL)
+        return malformed(r, k->path, "true or false");
     if (k->use == DS_OPTION || k->use == DS_BATCH)
         return apply_option(r, k, v);
     if (k->use == DS_POWER)
@@ -289,11 +312,9 @@ static int apply_missing(struct ds_reading *r)
 
 static int apply_root(struct ds_reading *r)
 {
-    bool bf16 =
-        is_true(at_path(r, "bf16", "enabled")) || is_true(at_path(r, "bfloat16", "enabled"));
     if (r->root->kind != JSON_OBJECT)
         return err_set(r->e, ERR_USAGE, "%s: expected an object", r->file);
-    if (bf16 && is_true(at_path(r, "fp16", "enabled")))
+    if (bf16_is_on(r) && is_true(at_path(r, "fp16", "enabled")))
         return err_set(r->e, ERR_USAGE, "%s: fp16 and bf16 are both enabled", r->file);
     int code = apply_object(r, r->root, NULL);
     return code ? code : apply_missing(r);

@@ -12,7 +12,7 @@ static const char monitors[] =
     "metrics.jsonl in --save has the numbers, --tensorboard-dir writes event files";
 static const char profilers[] = "no profile of this kind is written";
 static const char precision[] = "gradients add up and are reduced in fp32";
-static const char mathematics[] = "it would train another way";
+static const char mathematics[] = "it changes the result of training";
 static const char tuning[] = "the batch and the processes are those of the command line";
 static const char client[] =
     "with Megatron's options the optimizer and the learning rate are theirs";
@@ -112,17 +112,17 @@ const struct ds_key ds_keys[] = {
     {"activation_checkpointing", DS_INERT, activations, NULL},
     {"checkpoint", DS_INERT, "a checkpoint is read whatever number of processes wrote it", NULL},
     {"use_data_before_expert_parallel_", DS_INERT, "ranks have Megatron-LM's order", NULL},
-    {"pipeline", DS_INERT, "--pipeline-model-parallel-size and its relatives say it", NULL},
+    {"pipeline", DS_INERT, "set by --pipeline-model-parallel-size and its relatives", NULL},
     {"aio", DS_INERT, "nothing is offloaded to disks", NULL},
     {"nvme", DS_INERT, "nothing is offloaded to disks", NULL},
-    {"comm_timeout", DS_INERT, "--distributed-timeout-minutes says it", NULL},
+    {"comm_timeout", DS_INERT, "set by --distributed-timeout-minutes", NULL},
     {"graph_harvesting", DS_INERT, "a step is launched without captured graphs", NULL},
     {"dataloader_drop_last", DS_INERT, "samples of all epochs are one sequence", NULL},
     {"gradient_accumulation_dtype", DS_INERT, precision, NULL},
 
     {"elasticity", DS_UNLESS, tuning, NULL},
     {"autotuning", DS_UNLESS, tuning, NULL},
-    {"tensor_parallel", DS_UNLESS, "--tensor-model-parallel-size says it", NULL},
+    {"tensor_parallel", DS_UNLESS, "set by --tensor-model-parallel-size", NULL},
     {"amp", DS_UNLESS, mathematics, NULL},
     {"torch_autocast", DS_UNLESS, mathematics, NULL},
     {"compression_training", DS_UNLESS, mathematics, NULL},

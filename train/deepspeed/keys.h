@@ -20,8 +20,7 @@ struct ds_key {
     const char *path; /* "zero_optimization.stage" */
     enum ds_use use;
     const char *text;
-    const char
-        *off; /* DS_UNLESS: one more value that is off; DS_OPTION: a value that sets nothing */
+    const char *off; /* DS_UNLESS: one more value that is off; DS_OPTION: its default */
 };
 
 extern const struct ds_key ds_keys[]; /* ended by a NULL path */
