@@ -8,7 +8,7 @@ static int check_type(const char *name, int type, struct err *e)
     if (type == FP32 || type == BF16)
         return 0;
     return err_set(e, ERR_USAGE,
-                   "--%s %s: such values carry scales of their own, which are not implemented; "
+                   "--%s %s: scaled 8- and 16-bit states are not implemented; "
                    "expected fp32 or bf16",
                    name, type == FP16 ? "fp16" : "fp8");
 }
@@ -34,6 +34,22 @@ static int check_optimizer(const struct precision_flags *f, bool adam, struct er
     return 0;
 }
 
+/* Larger scales leave no finite gradient in fp32. */
+static int check_scale(const struct precision_flags *f, struct err *e)
+{
+    const struct {
+        const char *name;
+        double value;
+    } scale[] = {{"loss-scale", f->static_scale},
+                 {"initial-loss-scale", f->first},
+                 {"min-loss-scale", f->least}};
+    for (size_t i = 0; i < sizeof(scale) / sizeof(scale[0]); i++)
+        if (scale[i].value > 0x1p100)
+            return err_set(e, ERR_USAGE, "--%s %g: expected at most 2^100, 1.27e+30", scale[i].name,
+                           scale[i].value);
+    return 0;
+}
+
 static struct loss_scale scale_of(const struct precision_flags *f)
 {
     if (f->static_scale > 0)
@@ -54,7 +70,9 @@ int precision_of(const struct precision_flags *f, bool adam, struct precision *r
     bool narrow = f->aware;
     if (f->bf16 && f->fp16)
         return err_set(e, ERR_USAGE, "--bf16 and --fp16: expected one of them");
-    int code = f->aware ? check_optimizer(f, adam, e) : 0;
+    int code = check_scale(f, e);
+    if (!code && f->aware)
+        code = check_optimizer(f, adam, e);
     if (code)
         return code;
     *ret = (struct precision){

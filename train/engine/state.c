@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/engine/state.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,8 +154,9 @@ static int read_scale(const struct rank *r, const struct ckpt *c, struct loss_sc
     if (!r->config.scale.dynamic || !text || FAULT("resume_scale"))
         return 0;
     double v = strtod(text, &end);
-    if (*end || end == text || !(v >= 1) || v > 1e30)
-        return err_set(e, ERR_DATA, "%s: state '%s' is '%s': expected a number of at least 1",
+    if (*end || end == text || !(v >= 1) || !isfinite(v))
+        return err_set(e, ERR_DATA,
+                       "%s: state '%s' is '%s': expected a finite number of at least 1",
                        ckpt_path(c), pair_names[4], text);
     ret->scale = v;
     int code = read_pair(c, pair_names[2], false, &ret->good, e);
