@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/course/course.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,11 +9,14 @@
 
 /* ---- samples of a step ------------------------------------------------------------------- */
 
+static const int64_t RAMP_MAX = 1000000000000000; /* as --train-samples has it */
+
 static int ramp_number(const char *text, int64_t *ret)
 {
     char *end;
+    errno = 0;
     *ret = strtoll(text, &end, 10);
-    return end != text && !*end && *ret >= 0 ? 0 : -1;
+    return end != text && !*end && !errno && *ret >= 0 && *ret <= RAMP_MAX ? 0 : -1;
 }
 
 static int read_ramp(const struct opt_list *l, int64_t divisor, struct ramp *c, struct err *e)
@@ -22,7 +26,8 @@ static int read_ramp(const struct opt_list *l, int64_t divisor, struct ramp *c, 
     if (l->n != 3 || ramp_number(l->item[0], &c->start) || ramp_number(l->item[1], &c->increment) ||
         ramp_number(l->item[2], &c->samples) || !c->start || !c->increment)
         return err_set(e, ERR_USAGE,
-                       "--rampup-batch-size: expected three numbers: START INCREMENT SAMPLES");
+                       "--rampup-batch-size: expected three numbers: START INCREMENT SAMPLES, of "
+                       "at most 10^15, the first two of at least 1");
     if (c->start > c->full || (c->full - c->start) % c->increment)
         return err_set(e, ERR_USAGE,
                        "--rampup-batch-size %lld %lld: --global-batch-size %lld cannot be reached "
@@ -40,15 +45,32 @@ static int read_ramp(const struct opt_list *l, int64_t divisor, struct ramp *c, 
 
 /* ---- length ------------------------------------------------------------------------------ */
 
+/* Takes the steps of the ramp that begin with at most `last` samples seen: those of a stage at
+ * once, but for the last ones, for which ramp_at's rounding counts. */
+static void climb(struct course *c, int64_t last)
+{
+    const struct ramp *r = &c->ramp;
+    if (last > r->samples)
+        last = r->samples;
+    while (r->increment && c->samples <= last) {
+        int64_t size = ramp_at(r, c->samples), stages = (r->full - r->start) / r->increment;
+        int64_t stage = (size - r->start) / r->increment;
+        double end = (double)(stage + 1) * ((double)r->samples / (double)stages);
+        double begin = (double)c->samples, until = end < (double)last ? end : (double)last;
+        int64_t n = (int64_t)((until - begin) / (double)size) - 2;
+        if (n < 1)
+            n = 1;
+        c->samples += n * size;
+        c->iterations += n;
+    }
+}
+
 /* Steps of at most `most` samples (whole steps, as Megatron-LM rounds: on the ramp a step is
  * taken while any are left). */
 static void steps_within(struct course *c, int64_t most)
 {
     const struct ramp *r = &c->ramp;
-    while (r->increment && c->samples <= r->samples && c->samples <= most) {
-        c->samples += ramp_at(r, c->samples);
-        c->iterations++;
-    }
+    climb(c, most);
     if (most > c->samples) {
         int64_t n = (most - c->samples) / r->full;
         c->iterations += n;
@@ -62,10 +84,7 @@ static void cut_at_tokens(struct course *c, int64_t tokens, int64_t seq_length)
     struct course cut = {.ramp = c->ramp};
     const struct ramp *r = &c->ramp;
     int64_t enough = tokens / seq_length + (tokens % seq_length > 0);
-    while (cut.samples < enough && r->increment && cut.samples <= r->samples) {
-        cut.samples += ramp_at(r, cut.samples);
-        cut.iterations++;
-    }
+    climb(&cut, enough - 1);
     if (cut.samples < enough) {
         int64_t n = (enough - cut.samples + r->full - 1) / r->full;
         cut.iterations += n;

@@ -99,6 +99,24 @@ static void the_batch_grows(void)
     T_EQ(c.samples, 18);
 }
 
+/* A ramp of stages that are counted at once takes the steps that are counted one by one. */
+static void long_ramps_are_counted(void)
+{
+    const char *item[] = {"2", "2", "1000000000000000"}, *some[] = {"2", "2", "99991"};
+    struct course_flags f = {.train_samples = 1000000000000000, .ramp = {item, 3}};
+    struct course c;
+    struct err e;
+    int64_t steps = 0, seen = 0;
+    T_OK(course_settle(&f, 8, 2, LENGTH, &c, &e), &e);
+    T_CHECK(c.iterations > 200000000000000 && c.samples >= f.train_samples);
+    for (f = (struct course_flags){.train_samples = 120001, .ramp = {some, 3}}; seen <= 99991;
+         steps++)
+        seen += ramp_at(&(struct ramp){2, 2, 99991, 8}, seen);
+    T_OK(course_settle(&f, 8, 2, LENGTH, &c, &e), &e);
+    T_EQ(c.iterations, steps + (f.train_samples - seen) / 8);
+    T_EQ(c.samples, seen + (f.train_samples - seen) / 8 * 8);
+}
+
 static void refuses(const struct course_flags *f, const char *words)
 {
     struct err e;
@@ -119,7 +137,8 @@ static void refuses(const struct course_flags *f, const char *words)
 static void what_does_not_go_together_is_refused(void)
 {
     const char *odd[] = {"3", "1", "30"}, *two[] = {"2", "2"}, *far[] = {"2", "4", "30"},
-               *ramp[] = {"2", "2", "30"};
+               *ramp[] = {"2", "2", "30"}, *large[] = {"2", "2", "1000000000000001"},
+               *huge[] = {"2", "2", "99999999999999999999"};
     REFUSES("exclude each other", .train_iters = 1, .train_samples = 8);
     REFUSES("in iterations", .train_iters = 9, .style = LR_WSD, .wsd_samples = 8);
     REFUSES("in samples", .train_samples = 9, .decay_iters = 8);
@@ -138,9 +157,11 @@ static void what_does_not_go_together_is_refused(void)
     REFUSES("not --train-iters", .train_iters = 9, .ramp = {ramp, 3});
     REFUSES("expected multiples of 2", .train_samples = 90, .ramp = {odd, 3});
     REFUSES("three numbers", .train_samples = 90, .ramp = {two, 2});
+    REFUSES("at most 10^15", .train_samples = 90, .ramp = {large, 3});
+    REFUSES("at most 10^15", .train_samples = 90, .ramp = {huge, 3});
     REFUSES("cannot be reached", .train_samples = 90, .ramp = {far, 3});
 }
 
 T_MAIN(T_CASE(rates_are_megatrons), T_CASE(tokens_are_megatron_deepspeeds),
-       T_CASE(lengths_are_samples), T_CASE(the_batch_grows),
+       T_CASE(lengths_are_samples), T_CASE(the_batch_grows), T_CASE(long_ramps_are_counted),
        T_CASE(what_does_not_go_together_is_refused))
