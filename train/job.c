@@ -416,12 +416,23 @@ static bool weights_alone(const struct ckpt *c)
     return alone;
 }
 
+/*
+ * --no-load-optim holds for one start: where it stands in the config.toml of a run that is resumed
+ * it is of an earlier one, and counts only for a checkpoint that has no more than weights.
+ */
+static bool leaves_moments(const struct job *j)
+{
+    bool of_before = j->ckpt_is_own && opts_origin(j->opts, "no-load-optim") != FROM_FLAG;
+    return j->o->no_load_optim && !j->started && (!of_before || weights_alone(j->ckpt));
+}
+
 /* Of a run's checkpoints the newest that is intact: each is judged while it is read. */
 static int load_newest(struct job *j, bool optimizer, struct err *e)
 {
     struct err why;
     bool resumes = optimizer;
-    if (optimizer && j->o->no_load_optim) {
+    if (optimizer && leaves_moments(j)) {
+        log_info("optimizer state of %s is not loaded", ckpt_path(j->ckpt));
         optimizer = false;
     } else if (optimizer && weights_alone(j->ckpt)) {
         if (ckpt_meta(j->ckpt)->iteration > 0 && optim_rule(j->rank.config.optimizer)->states) {
@@ -565,6 +576,7 @@ int job_go_back(struct job *j, struct err *e)
     ckpt_close(j->ckpt);
     j->ckpt = NULL;
     j->ckpt_is_own = false;
+    j->started = true;
     int code = start_find(j, false, e);
     if (!code && !j->ckpt_is_own)
         code = err_set(e, ERR_ANOMALY, "--on-anomaly rewind: there is no checkpoint to go back to");

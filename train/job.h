@@ -51,6 +51,7 @@ struct job {
     struct hf_folder *hf;       /* --load is a model of Hugging Face; NULL: it is not */
     bool ckpt_is_own;           /* found in --save: the run resumes */
     bool ckpt_is_chosen;        /* and by its step, perhaps an older one */
+    bool started;               /* it is not loaded for the first time */
     const char *ckpt_step_of;   /* the folder of which it was taken by its step; NULL: it was not */
     const char *ckpt_among;     /* the folder whose newest one it is; NULL: it was named */
     struct save_lock lock;

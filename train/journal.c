@@ -223,6 +223,22 @@ static int print_timers(struct journal *j, struct rank *r, struct err *e)
     return code;
 }
 
+/* Too many steps in a row were skipped. */
+static int tell_lost(const struct journal *j, int64_t iteration, struct err *e)
+{
+    if (2 * j->spikes > j->lost) {
+        err_set(e, ERR_ANOMALY,
+                "the loss was too high (--loss-spike-factor) for %d steps in a row, up to step "
+                "%lld",
+                LOST_LIMIT, (long long)iteration);
+        return err_hint(e, "a higher --loss-spike-factor or a lower --lr; the last checkpoint is "
+                           "intact");
+    }
+    err_set(e, ERR_ANOMALY, "the gradient was not finite for %d steps in a row, up to step %lld",
+            LOST_LIMIT, (long long)iteration);
+    return err_hint(e, "a lower --lr or a longer warm-up; the last checkpoint is intact");
+}
+
 int journal_step(struct journal *j, struct rank *r, const struct step_result *s, struct err *e)
 {
     double now = clock_seconds();
@@ -233,6 +249,7 @@ int journal_step(struct journal *j, struct rank *r, const struct step_result *s,
     j->skipped += s->skipped;
     j->nan += isnan(s->loss) ? 1 : 0;
     j->lost = s->skipped ? j->lost + 1 : 0;
+    j->spikes = s->skipped ? j->spikes + s->spike : 0;
     if (!s->skipped) {
         j->loss_sum += s->loss;
         j->counted++;
@@ -257,13 +274,7 @@ int journal_step(struct journal *j, struct rank *r, const struct step_result *s,
     if (!code && j->timers.level && r->at.iteration % j->o->log_interval == 0)
         code = print_timers(j, r, e);
     j->step_began = clock_seconds();
-    if (!code && j->lost >= LOST_LIMIT) {
-        err_set(e, ERR_ANOMALY,
-                "the gradient was not finite for %d steps in a row, up to step %lld", LOST_LIMIT,
-                (long long)r->at.iteration);
-        return err_hint(e, "a lower --lr or a longer warm-up; the last checkpoint is intact");
-    }
-    return code;
+    return code || j->lost < LOST_LIMIT ? code : tell_lost(j, r->at.iteration, e);
 }
 
 /* Megatron's lines: a rule of dashes as long as the line, above and below. */
@@ -345,9 +356,9 @@ void journal_tell_wandb(const struct journal *j)
     buf_finish(&b);
 }
 
-int journal_rewind(struct journal *j, const struct rank *r, struct err *e)
+int journal_rewind(struct journal *j, const struct rank *r, int64_t consumed, struct err *e)
 {
-    const struct events_limit at = journal_at(j, r);
+    const struct events_limit at = {r->at.iteration, consumed, consumed * j->seq_length};
     int code = 0;
     if (j->metrics) {
         fclose(j->metrics);
@@ -358,7 +369,7 @@ int journal_rewind(struct journal *j, const struct rank *r, struct err *e)
     }
     if (!code)
         code = board_rewind(&j->board, &at, e);
-    j->lost = j->steps = j->counted = j->skipped = j->nan = 0;
+    j->lost = j->spikes = j->steps = j->counted = j->skipped = j->nan = 0;
     j->loss_sum = 0;
     j->since = j->step_began = clock_seconds();
     return code;

@@ -28,6 +28,7 @@ struct journal {
     double step_began;
     double loss_sum; /* since the last line */
     int64_t steps, counted, skipped, nan, lost;
+    int64_t spikes; /* of `lost`: too high a loss */
     struct buf line;
     struct board board;
     struct timers timers;
@@ -43,7 +44,7 @@ int journal_open(struct journal *j, const struct train_options *o, const struct 
 /* The journal of a process that says nothing: journal_step finds what another's finds. */
 void journal_open_silent(struct journal *j, const struct train_options *o, const struct rank *r);
 
-/* ERR_ANOMALY when the loss or norm was not finite too many steps in a row. */
+/* ERR_ANOMALY when too many steps in a row were skipped. */
 int journal_step(struct journal *j, struct rank *r, const struct step_result *s, struct err *e);
 int journal_evaluation(struct journal *j, const struct rank *r, const char *suffix,
                        const char *part, double loss, struct err *e);
@@ -55,8 +56,8 @@ int journal_open_timers(struct journal *j, struct rank *r, struct err *e);
 /* The command that imports the metrics into Weights & Biases, if it was asked for. */
 void journal_tell_wandb(const struct journal *j);
 
-/* The run went back to the step at which the rank stands. */
-int journal_rewind(struct journal *j, const struct rank *r, struct err *e);
+/* The run went back to the step at which the rank stands, when it had consumed so many samples. */
+int journal_rewind(struct journal *j, const struct rank *r, int64_t consumed, struct err *e);
 
 /* What went on since the last step was an evaluation or a checkpoint: the log's milliseconds are of
  * training alone. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -86,8 +87,10 @@ int main(int argc, char **argv)
         log_set_level(values.common.quiet     ? LOG_WARN
                       : values.common.verbose ? LOG_DEBUG
                                               : LOG_INFO);
-        if (o.verb == VERB_RUN)
+        if (o.verb == VERB_RUN) {
+            signal(SIGUSR2, SIG_IGN); /* until the loop can save */
             code = join_start(&values, &place, argv, &ended, &e);
+        }
         if (!code && ended < 0)
             code = join_world(&join, &values, &place, &world, &e);
         world.local = place.local_rank < 0 ? world.rank : place.local_rank;

@@ -101,8 +101,9 @@ struct content {
 /* Files of a run that has not saved yet are no content. */
 static int look_into(const char *dir, struct content *ret, struct err *e)
 {
-    static const char *const own[] = {"config.toml", "metrics.jsonl",
-                                      "latest_checkpointed_iteration.txt"};
+    static const char *const own[] = {
+        "config.toml", "metrics.jsonl", "latest_checkpointed_iteration.txt",
+        "timers",      "control",       "tensorboard"};
     DIR *d = opendir(dir);
     *ret = (struct content){0};
     if (!d)
@@ -528,5 +529,25 @@ int start_set_aside(struct job *j, struct err *e)
         code = set_aside(j, step, list, n, e);
     free(list);
     free(begun);
+    return code;
+}
+
+int start_write_config(struct job *j, struct err *e)
+{
+    char *text = NULL, *path;
+    size_t n = 0;
+    if (!j->o->save)
+        return 0;
+    int code = file_mkdirs(j->o->save, e);
+    if (code)
+        return code;
+    FILE *f = open_memstream(&text, &n);
+    BUG_ON(!f, "no memory stream");
+    opts_print_config(j->opts, f);
+    fclose(f);
+    path = path_join(j->o->save, "config.toml");
+    code = file_replace(path, text, n, e);
+    free(path);
+    free(text);
     return code;
 }

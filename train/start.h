@@ -39,4 +39,7 @@ int start_earlier(struct job *j, const struct err *why, struct err *e);
  * resumes from out of the way, if there are any, and says so. */
 int start_set_aside(struct job *j, struct err *e);
 
+/* Writes the options into config.toml in --save, if there is one. */
+int start_write_config(struct job *j, struct err *e);
+
 #endif

@@ -44,6 +44,7 @@ struct run {
     struct saving saving;
     struct anomaly anomaly;
     int rewinds;
+    bool ended;    /* all steps are done, or the data are used up */
     char *control; /* a file that is looked for; NULL: none */
     int saves;     /* of stop_saves, that were done */
 };
@@ -243,9 +244,15 @@ static int rewind_run(struct run *r, struct err *e)
 {
     struct job *j = r->job;
     long long from = (long long)j->rank.at.iteration;
-    if (++r->rewinds > REWINDS_MAX)
-        return err_set(e, ERR_ANOMALY, "step %lld: the run went back %d times", from, REWINDS_MAX);
     int code = finish_save(r, true, e);
+    if (!code && r->saved < 0)
+        log_warn("anomaly at step %lld: there is no checkpoint yet to go back to; the step is "
+                 "skipped",
+                 from);
+    if (code || r->saved < 0)
+        return code;
+    if (++r->rewinds > REWINDS_MAX)
+        return err_set(e, ERR_ANOMALY, "step %lld: rewound %d times, the limit", from, REWINDS_MAX);
     guard_enter(j, WATCH_LOAD);
     if (!code)
         code = job_go_back(j, e);
@@ -254,13 +261,14 @@ static int rewind_run(struct run *r, struct err *e)
     if (!code)
         code = open_train(r, e);
     if (!code)
-        code = journal_rewind(&r->journal, &j->rank, e);
+        code = journal_rewind(&r->journal, &j->rank, ckpt_meta(j->ckpt)->consumed_samples, e);
     if (code)
         return code;
     r->anomaly.n = 0;
     r->saved = j->rank.at.iteration;
-    log_warn("step %lld went wrong: back to step %lld, on with the data after it", from,
-             (long long)r->saved);
+    log_warn("anomaly at step %lld: back to the checkpoint of step %lld; the data since then are "
+             "skipped",
+             from, (long long)r->saved);
     return 0;
 }
 
@@ -285,12 +293,14 @@ static int judge(struct run *r, const struct step_result *s, struct err *e)
     return err_hint(e, "--on-anomaly stop ends the run here; the last checkpoint is intact");
 }
 
-/* What was passed over may leave too little. */
+/* A rewind, of this process or of one before it, may have skipped too many samples. */
 static bool data_left(const struct run *r)
 {
     const struct job *j = r->job;
-    uint64_t end = (uint64_t)(j->rank.at.consumed + rank_samples(&j->rank));
-    if (!r->rewinds || end <= job_feed(j, PART_TRAIN).count)
+    const struct rank *k = &j->rank;
+    int64_t next =
+        k->config.ramp.increment ? ramp_at(&k->config.ramp, k->at.consumed) : rank_samples(k);
+    if ((uint64_t)(k->at.consumed + next) <= job_feed(j, PART_TRAIN).count)
         return true;
     log_warn("no data are left for step %lld: the run ends", (long long)j->rank.at.iteration + 1);
     return false;
@@ -358,10 +368,12 @@ static int loop(struct run *r, struct err *e)
             stop = world_max(&j->rank.comm, whether_to_stop(r));
         if (stop == SAVE_NOW) {
             code = save_as_asked(r, e);
+            r->saves = stop_saves(); /* a signal to all ranks asks for one checkpoint */
             stop = GO_ON;
         }
     }
     progress_finish(&r->meter);
+    r->ended = !code && (!stop || j->rank.at.iteration >= j->course.iterations);
     if (!code && !stop && (j->o->eval_iters > 0 || j->o->full_validation))
         code = evaluate_at_end(r, e);
     if (!code)
@@ -376,26 +388,6 @@ static int loop(struct run *r, struct err *e)
 }
 
 /* ---- set-up ------------------------------------------------------------------------------ */
-
-static int write_config(struct job *j, struct err *e)
-{
-    char *text = NULL, *path;
-    size_t n = 0;
-    if (!j->o->save)
-        return 0;
-    int code = file_mkdirs(j->o->save, e);
-    if (code)
-        return code;
-    FILE *f = open_memstream(&text, &n);
-    BUG_ON(!f, "no memory stream");
-    opts_print_config(j->opts, f);
-    fclose(f);
-    path = path_join(j->o->save, "config.toml");
-    code = file_replace(path, text, n, e);
-    free(path);
-    free(text);
-    return code;
-}
 
 static int run_need(const struct job *j, struct err *e)
 {
@@ -417,6 +409,10 @@ static int run_need(const struct job *j, struct err *e)
         err_set(e, ERR_USAGE, "--finetune needs --load: the weights to start from");
         return err_hint(e, "--load RUN takes the newest checkpoint of a run");
     }
+    if (o->report.anomaly == ANOMALY_REWIND && !o->save)
+        return err_set(e, ERR_USAGE, "--on-anomaly rewind: expected --save");
+    if (o->report.anomaly == ANOMALY_REWIND && o->no_save_optim)
+        return err_set(e, ERR_USAGE, "--on-anomaly rewind: expected a run without --no-save-optim");
     return 0;
 }
 
@@ -508,7 +504,7 @@ static int prepare(struct job *j, struct err *e)
     if (!code && job_is_first(j))
         code = start_set_aside(j, e);
     if (!code && job_is_first(j))
-        code = write_config(j, e);
+        code = start_write_config(j, e);
     return job_agree(j, code, e);
 }
 
@@ -529,9 +525,14 @@ static void introduce(const struct job *j)
                  j->rank.ops.entry[OP_ATTENTION].backend);
     log_info("%lld parameters, %s; memory: %s", (long long)j->rank.params.parameters, on,
              buf_str(&b));
+    const struct ramp *ramp = &j->rank.config.ramp;
+    int64_t first = ramp->increment ? ramp_at(ramp, j->rank.at.consumed) : j->global_batch;
+    char from[32] = "";
+    if (first < j->global_batch)
+        snprintf(from, sizeof(from), "%lld to ", (long long)first);
     if (j->rank.at.iteration < j->course.iterations)
-        log_info("steps %lld to %lld of %lld sequences of %lld tokens",
-                 (long long)j->rank.at.iteration + 1, (long long)j->course.iterations,
+        log_info("steps %lld to %lld of %s%lld sequences of %lld tokens",
+                 (long long)j->rank.at.iteration + 1, (long long)j->course.iterations, from,
                  (long long)j->global_batch, (long long)j->seq_length);
     else
         log_warn("nothing to train: the checkpoint is at step %lld of %lld",
@@ -583,7 +584,7 @@ int verb_run(struct opts *opts, struct err *e)
         start_meter(&r);
         code = loop(&r, e);
     }
-    if (!code && job_is_first(&j) && j.o->export_hf && j.rank.at.iteration >= j.course.iterations)
+    if (!code && job_is_first(&j) && j.o->export_hf && r.ended)
         code = export_model(&j, j.rank.at.iteration, e);
     if (!code && job_is_last(&j))
         journal_tell_wandb(&r.journal);

@@ -110,7 +110,7 @@ has_file steered/iter_0000003
 no_file steered/control
 echo "nonsense stop" >words
 expect 0 "$TRAIN" run $run --train-iters 9 --save steered --control-file words
-err_has "words: 'nonsense' means nothing: expected save or stop"
+err_has "words: unknown word 'nonsense': expected save or stop"
 has_file steered/iter_0000004
 no_file steered/iter_0000005
 no_file words
@@ -189,15 +189,50 @@ err_has "step $at: the loss is "
 has_file stopped/iter_$(printf %07d $(((at - 1) / 5 * 5)))
 no_file stopped/iter_$(printf %07d $(((at + 4) / 5 * 5)))
 expect 0 "$TRAIN" run $noise --save back --loss-spike-factor "$factor" --on-anomaly rewind --tensorboard-dir tb5
-err_has "step $at went wrong: back to step $(((at - 1) / 5 * 5)), on with the data after it"
+err_has "anomaly at step $at: back to the checkpoint of step $(((at - 1) / 5 * 5)); the data since then are skipped"
 check [ "$(python3 -c 'import json; print(*(r["iteration"] for r in map(json.loads, open("back/metrics.jsonl"))))')" = "$(seq -s ' ' 40)" ]
 python3 points.py tb5 >points
 check [ "$(grep '^lm loss|' points | cut -d '|' -f 2 | tr '\n' ' ')" = "$(seq -s ' ' 40) " ]
 check grep -q "\"iteration\": 40, \"consumed_samples\": $((160 + 4 * (at - (at - 1) / 5 * 5)))," back/metrics.jsonl
 expect 0 "$TRAIN" run $noise --save two --loss-spike-factor "$factor" --on-anomaly rewind --nproc-per-node 2 --threads 1
-err_has "step $at went wrong: back to step"
-expect 6 "$TRAIN" run $noise --no-save --save-interval 0 --loss-spike-factor "$factor" --on-anomaly rewind
-err_has "there is no checkpoint to go back to"
+err_has "anomaly at step $at: back to the checkpoint of step"
+expect 2 "$TRAIN" run $noise --no-save --save-interval 0 --loss-spike-factor "$factor" --on-anomaly rewind
+err_has "--on-anomaly rewind: expected --save"
+
+t "a rewind needs checkpoints, which the run need not have yet"
+mock="--num-layers 2 --hidden-size 32 --num-attention-heads 2 --seq-length 16 --max-position-embeddings 16 --mock-data --tokenizer-type NullTokenizer --vocab-size 64 --micro-batch-size 2 --device cpu --threads 1 --log-interval 1 --eval-iters 0 --seed 1"
+spiky="$mock --global-batch-size 4 --lr 1e-5 --lr-decay-style constant --loss-spike-factor 1.002"
+expect 2 "$TRAIN" run $spiky --train-iters 9 --save w --no-save-optim --on-anomaly rewind
+err_has "--on-anomaly rewind: expected a run without --no-save-optim"
+expect 0 "$TRAIN" run $spiky --train-iters 40 --save early --on-anomaly rewind
+err_has "there is no checkpoint yet to go back to; the step is skipped"
+has_file early/iter_0000040
+expect 2 "$TRAIN" run $spiky --train-iters 9 --no-save --loss-spike-factor 0.5
+
+t "a run that went back ends well without data, resumed as well, and is exported"
+went="$spiky --train-iters 60 --save-interval 30 --on-anomaly rewind"
+expect 0 "$TRAIN" run $went --save short --exit-interval 41 --tensorboard-dir tb6
+err_has "back to the checkpoint of step 30"
+cp -r short short1
+expect 0 "$TRAIN" run $went --save short --export-hf exported
+err_has "no data are left for step "
+check [ "$(find short -name "iter_*" | wc -l)" -ge 3 ]
+has_file exported/config.json
+
+t "a run whose loss is too high for long says so"
+expect 6 "$TRAIN" run $mock --global-batch-size 2 --lr 1e-9 --train-iters 300 --save high --loss-spike-factor 1
+err_has "the loss was too high (--loss-spike-factor) for 50 steps in a row"
+
+t "--no-load-optim is for one start"
+expect 0 "$TRAIN" run $mock --lr 1e-3 --global-batch-size 4 --train-iters 8 --save whole --save-interval 4
+expect 0 "$TRAIN" run $mock --lr 1e-3 --global-batch-size 4 --train-iters 8 --save once --exit-interval 2
+expect 0 "$TRAIN" run $mock --lr 1e-3 --global-batch-size 4 --train-iters 8 --save once --no-load-optim --exit-interval 4
+err_has "optimizer state of once/iter_0000002 is not loaded"
+cp -r once once1
+expect 0 "$TRAIN" run --config once/config.toml --exit-interval 6
+check [ -z "$(grep 'is not loaded' .err)" ]
+expect 0 "$TRAIN" run $mock --lr 1e-3 --global-batch-size 4 --train-iters 8 --save once1 --exit-interval 6
+check [ "$(tail -n 2 once/metrics.jsonl | grep -o '"lm_loss": [^,]*')" = "$(tail -n 2 once1/metrics.jsonl | grep -o '"lm_loss": [^,]*')" ]
 
 t "W&B: the command that imports the run"
 mkdir -p fake

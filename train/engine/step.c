@@ -131,6 +131,7 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
     ret->samples = samples;
     ret->skipped = skip != 0;
     ret->spike = r->loss_limit > 0 && ret->loss > r->loss_limit;
+    const struct cursor before = r->at;
     r->at.iteration++;
     r->at.consumed += samples;
     r->at.steps += skip && !FAULT("skip_step") ? 0 : 1;
@@ -138,6 +139,8 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
     ret->lr = lr_at(&r->config.lr, r->at.scheduled);
     code = loss_scale_step(&r->config.scale, &r->at.scale, skip && !ret->spike, e);
     ret->loss_scale = r->at.scale.scale;
+    if (code)
+        r->at = before; /* the step has failed */
     return code;
 }
 

@@ -17,7 +17,7 @@ static enum control control_word(const char *path, const char *word)
         return CONTROL_STOP;
     if (!strcmp(word, "save"))
         return CONTROL_SAVE;
-    log_warn("%s: '%s' means nothing: expected save or stop", path, word);
+    log_warn("%s: unknown word '%s': expected save or stop", path, word);
     return CONTROL_NOTHING;
 }
 
@@ -31,10 +31,10 @@ enum control control_read(const char *path)
     int code = file_read(path, CONTROL_MAX, &text, &e);
     bool empty = !code && !text.len;
     if (!empty && unlink(path)) {
-        log_warn("%s is not obeyed: it cannot be removed: %s", path, strerror(errno));
+        log_warn("%s is ignored: it cannot be removed: %s", path, strerror(errno));
         text.len = 0;
     } else if (code) {
-        log_warn("%s is not obeyed: %s", path, e.msg);
+        log_warn("%s is ignored: %s", path, e.msg);
     }
     char *rest = buf_str(&text), *word;
     while (!code && rest && (word = strsep(&rest, " \t\r\n")) != NULL) {

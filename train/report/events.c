@@ -191,6 +191,8 @@ int events_flush(struct events *ev, bool sync, struct err *e)
 
 void events_close(struct events *ev)
 {
+    struct err ignored;
+    events_flush(ev, false, &ignored);
     if (ev->file)
         fclose(ev->file);
     free(ev->path);

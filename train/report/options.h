@@ -84,9 +84,9 @@ struct report_flags {
                 .help = "what to do where loss or gradients are not finite, or the loss is too "   \
                         "high (--loss-spike-factor): skip the update, stop the run, or go back "   \
                         "to the newest checkpoint and pass over the data since then"),             \
-        OPT_ROW(.name = "loss-spike-factor", REPORT_ROW_AT(S, m, OPT_REAL, spike), .max = 1e6,     \
-                .meta = "X", .unset = "none", .group = "training", .verbs = v, .idle = i,          \
-                .brief = "loss that is too high, in recent means",                                 \
+        OPT_ROW(.name = "loss-spike-factor", REPORT_ROW_AT(S, m, OPT_REAL, spike), .min = 1,       \
+                .max = 1e6, .meta = "X", .unset = "none", .group = "training", .verbs = v,         \
+                .idle = i, .brief = "loss that is too high, in recent means",                      \
                 .help = "a loss above X times the mean of the last 64 steps is an anomaly; its "   \
                         "update is not made"),                                                     \
         OPT_ROW(.name = "sample-interval", REPORT_ROW_AT(S, m, OPT_INT, sample_interval),          \
