@@ -423,7 +423,13 @@ static bool weights_alone(const struct ckpt *c)
 static bool leaves_moments(const struct job *j)
 {
     bool of_before = j->ckpt_is_own && opts_origin(j->opts, "no-load-optim") != FROM_FLAG;
-    return j->o->no_load_optim && !j->started && (!of_before || weights_alone(j->ckpt));
+    if (!j->o->no_load_optim || j->started)
+        return false;
+    if (!of_before || weights_alone(j->ckpt))
+        return true;
+    log_info("no-load-optim in the configuration is ignored: the run resumes from its own "
+             "checkpoint");
+    return false;
 }
 
 /* Of a run's checkpoints the newest that is intact: each is judged while it is read. */

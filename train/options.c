@@ -293,7 +293,7 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "no-load-optim", .type = OPT_SWITCH, AT(no_load_optim), .group = "checkpoints",
             .verbs = RUN | PLAN, .idle = PLAN, .brief = "load no state of the optimizer",
             .help = "take weights, step and data order from a checkpoint, not the optimizer's "
-                    "state: it and the learning rate begin anew"),
+                    "state: it and the learning rate begin anew, at this start alone"),
     OPT_ROW(.name = "no-save-optim", .type = OPT_SWITCH, AT(no_save_optim), .group = "checkpoints",
             .verbs = RUN | PLAN, .needs = "save", .brief = "save no state of the optimizer",
             .help = "write weights alone into checkpoints; to resume then takes --no-load-optim"),

@@ -220,7 +220,7 @@ check [ "$(find short -name "iter_*" | wc -l)" -ge 3 ]
 has_file exported/config.json
 
 t "a run whose loss is too high for long says so"
-expect 6 "$TRAIN" run $mock --global-batch-size 2 --lr 1e-9 --train-iters 300 --save high --loss-spike-factor 1
+expect 6 "$TRAIN" run $mock --global-batch-size 2 --lr 1 --lr-decay-style constant --train-iters 300 --save high --loss-spike-factor 1
 err_has "the loss was too high (--loss-spike-factor) for 50 steps in a row"
 
 t "--no-load-optim is for one start"
@@ -230,7 +230,7 @@ expect 0 "$TRAIN" run $mock --lr 1e-3 --global-batch-size 4 --train-iters 8 --sa
 err_has "optimizer state of once/iter_0000002 is not loaded"
 cp -r once once1
 expect 0 "$TRAIN" run --config once/config.toml --exit-interval 6
-check [ -z "$(grep 'is not loaded' .err)" ]
+err_has "no-load-optim in the configuration is ignored"
 expect 0 "$TRAIN" run $mock --lr 1e-3 --global-batch-size 4 --train-iters 8 --save once1 --exit-interval 6
 check [ "$(tail -n 2 once/metrics.jsonl | grep -o '"lm_loss": [^,]*')" = "$(tail -n 2 once1/metrics.jsonl | grep -o '"lm_loss": [^,]*')" ]
 
