@@ -165,6 +165,9 @@ for rank in (0, 1):
 END2
 python3 points.py tb4 >points
 check [ "$(grep -c '^forward-backward-time|' points)" = 2 ]
+expect 0 "$TRAIN" run $run --train-iters 2 --eval-iters 0 --no-save --timing-log-level 1 --tensorboard-dir tb7 --log-timers-to-tensorboard
+python3 points.py tb7 >points
+check [ "$(grep -c '^forward-backward-time|' points)" = 2 ]
 expect 0 "$TRAIN" run $run --train-iters 1 --no-save --timing-log-option max
 err_has "--timing-log-option has no effect without --timing-log-level"
 
@@ -193,6 +196,7 @@ err_has "anomaly at step $at: back to the checkpoint of step $(((at - 1) / 5 * 5
 check [ "$(python3 -c 'import json; print(*(r["iteration"] for r in map(json.loads, open("back/metrics.jsonl"))))')" = "$(seq -s ' ' 40)" ]
 python3 points.py tb5 >points
 check [ "$(grep '^lm loss|' points | cut -d '|' -f 2 | tr '\n' ' ')" = "$(seq -s ' ' 40) " ]
+check [ "$(grep -c '^lm loss vs samples|' points)" = 40 ]
 check grep -q "\"iteration\": 40, \"consumed_samples\": $((160 + 4 * (at - (at - 1) / 5 * 5)))," back/metrics.jsonl
 expect 0 "$TRAIN" run $noise --save two --loss-spike-factor "$factor" --on-anomaly rewind --nproc-per-node 2 --threads 1
 err_has "anomaly at step $at: back to the checkpoint of step"
@@ -218,6 +222,13 @@ expect 0 "$TRAIN" run $went --save short --export-hf exported
 err_has "no data are left for step "
 check [ "$(find short -name "iter_*" | wc -l)" -ge 3 ]
 has_file exported/config.json
+
+t "a run that was killed before its first checkpoint starts again with --load RUN --save RUN"
+mkdir -p killed/timers killed/tensorboard
+echo save >killed/control
+expect 0 "$TRAIN" run $mock --lr 1e-3 --global-batch-size 2 --train-iters 2 --load killed --save killed
+err_has "no checkpoint in killed yet"
+has_file killed/iter_0000001
 
 t "a run whose loss is too high for long says so"
 expect 6 "$TRAIN" run $mock --global-batch-size 2 --lr 1 --lr-decay-style constant --train-iters 300 --save high --loss-spike-factor 1
