@@ -69,6 +69,7 @@ int main(int argc, char **argv)
                                    .world = &world};
     struct opts o = {0};
     struct err e = {0};
+    signal(SIGUSR2, SIG_IGN); /* asks for a checkpoint: ignored until there is a loop to save one */
     stdio_begin(false);
     int code = launch_place(&place, environ, &e);
     if (place.rank || place.spawned) /* of options, the first process or its launcher warns */
@@ -87,10 +88,8 @@ int main(int argc, char **argv)
         log_set_level(values.common.quiet     ? LOG_WARN
                       : values.common.verbose ? LOG_DEBUG
                                               : LOG_INFO);
-        if (o.verb == VERB_RUN) {
-            signal(SIGUSR2, SIG_IGN); /* until the loop can save */
+        if (o.verb == VERB_RUN)
             code = join_start(&values, &place, argv, &ended, &e);
-        }
         if (!code && ended < 0)
             code = join_world(&join, &values, &place, &world, &e);
         world.local = place.local_rank < 0 ? world.rank : place.local_rank;
