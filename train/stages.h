@@ -102,7 +102,7 @@ struct recompute_flags {
                         "with block"),                                                             \
         OPT_ROW(.name = "distribute-saved-activations", .type = OPT_SWITCH,                        \
                 .offset = offsetof(S, m.distribute), .group = "parallel", .verbs = v,              \
-                .alias = "distribute-checkpointed-activations, partition-activations",             \
+                .alias = "distribute-checkpointed-activations,partition-activations",              \
                 .brief = "split kept inputs over tensor-parallel ones",                            \
                 .help = "each tensor-parallel process keeps its part of the inputs of recomputed " \
                         "layers; needs full recomputation, without --sequence-parallel")

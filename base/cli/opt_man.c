@@ -53,6 +53,20 @@ static void put_upper(FILE *out, const char *s)
         fputc(toupper((unsigned char)*s), out);
 }
 
+/* `alias`: names joined by commas. */
+static void put_aliases(const char *alias, FILE *out)
+{
+    fputs("Also \\-\\-", out);
+    for (const char *s = alias; *s; s++)
+        if (*s == ',')
+            fputs(", \\-\\-", out);
+        else if (*s == '-')
+            fputs("\\-", out);
+        else
+            fputc(*s, out);
+    fputs(".\n", out);
+}
+
 static void put_verbs(const struct opts *o, const struct opt *row, FILE *out)
 {
     if (!row->verbs || !o->table->verb)
@@ -89,11 +103,8 @@ static void put_row(const struct opts *o, const struct opt *row, FILE *out)
         opt_man_put(out, def);
         fputs(".\n", out);
     }
-    if (row->alias) {
-        fputs("Also \\-\\-", out);
-        opt_man_put(out, row->alias);
-        fputs(".\n", out);
-    }
+    if (row->alias)
+        put_aliases(row->alias, out);
     put_verbs(o, row, out);
 }
 

@@ -229,6 +229,7 @@ static void all_answers_agree(void)
     static const char *const verb[] = {"learn", "show"};
     char *man = without_roff(answer("demo --man")), *bash = answer("demo --completion bash");
     char *zsh = answer("demo --completion zsh"), *fish = answer("demo --completion fish");
+    has(man, "\nAlso --layers, --depth.\n");
     for (int k = 0; k < 2; k++) {
         char line[64], config_line[64];
         snprintf(line, sizeof(line), "demo %s --help", verb[k]);
