@@ -317,7 +317,7 @@ int job_choose_device(struct job *j, struct rank_config *c, struct err *e)
             return 0;
         }
     err_set(e, ERR_USAGE, "--device %s: this program was built without it", name);
-    return err_hint(e, "build it where nvcc of the CUDA toolkit is installed");
+    return err_hint(e, "build it where nvcc of the CUDA toolkit, 12 or newer, is installed");
 }
 
 /* ---- stages of a pipeline (stages.h) ------------------------------------------------------ */

@@ -73,12 +73,12 @@ static const struct opt rows[] = {
             .group = "data", .verbs = DATA | PLAN, .brief = "no attention across documents",
             .help = "tokens do not attend to earlier documents of their sequence"),
 
-    OPT_ROW(.name = "tensor-model-parallel-size", .alias = "tp, model-parallel-size",
+    OPT_ROW(.name = "tensor-model-parallel-size", .alias = "tp,model-parallel-size",
             .type = OPT_INT, AT(tensor_parallel), .def = "1", .min = 1, .max = 4096, .meta = "N",
             .group = "parallel", .verbs = TRAINS, .brief = "processes that share each layer",
-            .help = "processes that share each layer: heads, MLP channels and vocabulary; the "
-                    "others, started by mpirun -n, are data-parallel"),
-    OPT_ROW(.name = "pipeline-model-parallel-size", .alias = "pp, pipe-parallel-size",
+            .help = "processes that share each layer: heads, MLP channels and vocabulary; "
+                    "processes beyond these (--nproc-per-node, mpirun -n, srun) are data-parallel"),
+    OPT_ROW(.name = "pipeline-model-parallel-size", .alias = "pp,pipe-parallel-size",
             .type = OPT_INT, AT(pipeline_parallel), .def = "1", .min = 1, .max = 4096, .meta = "N",
             .group = "parallel", .verbs = TRAINS, .brief = "stages that share out the layers",
             .help = "stages of a pipeline, each with an equal share of the layers unless the "
@@ -253,7 +253,7 @@ static const struct opt rows[] = {
             .help = "do not warn that without --save the model is not kept"),
     OPT_ROW(.name = "load", .type = OPT_TEXT, AT(load), .meta = "DIR", .group = "checkpoints",
             .verbs = RUN | EVAL | GENERATE | PLAN, .basic = true, .idle = PLAN,
-            .brief = "folder of checkpoints to start from",
+            .brief = "checkpoint, folder of them, or Hugging Face model",
             .help = "folder of checkpoints to start from, one checkpoint of it, or a Hugging Face "
                     "model (config.json and safetensors: its weights)"),
     OPT_ROW(.name = "ckpt-step", .type = OPT_INT, AT(ckpt_step), .unset = "the newest", .max = 1e12,
@@ -379,7 +379,7 @@ static const struct opt rows[] = {
     PRECISION_FLAG_ROWS(struct train_options, precision, TRAINS),
     OPT_ROW(.name = "device", .type = OPT_CHOICE, AT(device), .def = "auto",
             .meta = "auto|cpu|cuda", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
-            .basic = true, .brief = "processor to train on",
+            .basic = true, .brief = "processor to compute on",
             .help = "what computes: cuda is an NVIDIA GPU for each process, of those that "
                     "CUDA_VISIBLE_DEVICES leaves; auto takes them where all processes have one, "
                     "else the CPU"),
@@ -394,7 +394,7 @@ static const struct opt rows[] = {
             .help = "highest instruction set of the CPU to use: ref, plain, avx2, avx512"),
     OPT_ROW(.name = "deepspeed", .type = OPT_SWITCH, AT(deepspeed), .group = "machine",
             .verbs = TRAINS, .needs = "deepspeed_config", .brief = "read --deepspeed_config",
-            .help = "read --deepspeed_config, whose values count before those of other options"),
+            .help = "read --deepspeed_config; its values override the command line"),
     OPT_ROW(.name = "deepspeed_config", .type = OPT_TEXT, AT(deepspeed_config), .meta = "FILE",
             .group = "machine", .verbs = TRAINS, .needs = "deepspeed",
             .brief = "DeepSpeed's configuration (JSON)",
@@ -496,9 +496,7 @@ static const struct opt_verb verbs[] = {
                   WEFT_PREFIX
                   "train run --preset gpt-1m --data-path data/tales_text_document \\\n"
                   "      --tokenizer tales.model --split 95,5,0 --lr 1e-3 --train-iters 500 \\\n"
-                  "      --save runs/tales\n" WEFT_PREFIX
-                  "train run --config samples/quickstart.toml --train-iters 200 \\\n"
-                  "      --data-path runs/quickstart/stories_text_document --save runs/short\n",
+                  "      --save runs/tales\n",
                   false},
     [VERB_EVAL] = {"eval", "", "mean loss of a checkpoint over data",
                    WEFT_PREFIX

@@ -46,8 +46,8 @@
                 .group = "training", .verbs = v, .idle = i,                                        \
                 .brief = "shape of the learning rate decay",                                       \
                 .help = "shape of the learning rate decay; WSD stays at --lr and decays over the " \
-                        "last --lr-wsd-decay-iters alone, exponential is v1.1.5's, a half over "   \
-                        "the decay"),                                                              \
+                        "last --lr-wsd-decay-iters alone, exponential halves the rate over "       \
+                        "the decay, as Megatron-LM v1.1.5"),                                       \
         OPT_ROW(.name = "lr-rules", COURSE_ROW_AT(S, m, OPT_CHOICE, rules), .def = "core",         \
                 .meta = "core|v1", .group = "training", .verbs = v, .idle = i,                     \
                 .brief = "whose learning rate decay",                                              \

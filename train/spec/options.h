@@ -215,7 +215,8 @@ struct spec_flags {
                 .meta = "PATH", .group = "model", .verbs = v,                                      \
                 .brief = "take the model from a config.json",                                      \
                 .help = "take the model from a Hugging Face config.json, or from the folder that " \
-                        "has it (gpt2, llama, mistral, mixtral, qwen2)"),                          \
+                        "has it (gpt2, gpt_neox, llama, mistral, mixtral, phi3, qwen2, qwen3, "    \
+                        "qwen2_moe, qwen3_moe, gemma2, gemma3_text)"),                             \
         OPT_ROW(.name = "ignore-config-key", .type = OPT_LIST,                                     \
                 .offset = offsetof(S, m.ignored_keys), .meta = "KEY", .group = "model",            \
                 .verbs = v, .brief = "pass over this key of a config.json",                        \
