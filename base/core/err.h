@@ -26,7 +26,7 @@
     X(ERR_DATA, 3, "malformed input: file, line or offset, and what was expected")                 \
     X(ERR_IO, 4, "the system refused: missing file, permission, full disk")                        \
     X(ERR_RESOURCE, 5, "not enough memory, open files or devices")                                 \
-    X(ERR_ANOMALY, 6, "training diverged: NaN, Inf, or a loss spike with --on-anomaly stop")                                             \
+    X(ERR_ANOMALY, 6, "training diverged: NaN, Inf, or a loss spike with --on-anomaly stop")       \
     X(ERR_INTEGRITY, 7, "a checksum does not match, or a rewritten tokenizer gives other ids")     \
     X(ERR_FAULT, 70, "a device failed, a rank was lost or hangs")                                  \
     X(ERR_RESTART, 75, "stopped by a signal after saving: the same command resumes")               \
