@@ -55,7 +55,7 @@ gone() {
     done
     _wrong "processes are left: $_left"
 }
-named='error: rank [0-7], step [0-9]+, (update|forward and backward): no progress for [34](\.[0-9]*)? s, in call [0-9]+ of the .* group'
+named='error: rank [0-7], step [0-9]+, (update|forward and backward|waiting for data|evaluation): no progress for [1-9][0-9.]* s, in call [0-9]+ of the .* group'
 losses() { sed -n 's/.*iteration \( *[0-9]*\).*lm loss: \([0-9.E+-]*\).*/\1 \2/p' "$1"; }
 
 t "8 ranks on two hosts learn what 8 on one learn"
