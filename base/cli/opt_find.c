@@ -142,7 +142,6 @@ static int each_name(const struct opt *o, int (*use)(void *with, const char *nam
     int rc = use(with, o->name, strlen(o->name));
     const char *a = o->alias;
     while (!rc && a && *a) {
-        a += strspn(a, " ");
         size_t n = strcspn(a, ",");
         rc = use(with, a, n);
         a += n + (a[n] == ',');
