@@ -48,11 +48,7 @@ int plan_ranks(const struct hf_folder *f, int tp, int pp, struct buf *b, struct 
         return 0;
     }
     s.padded_vocab = spec_pad_vocab(s.vocab, DIVISOR, tp);
-    const struct layout_model m = {.layers = s.layers,
-                                   .heads = s.heads,
-                                   .kv_heads = s.kv_heads,
-                                   .ffn = s.ffn,
-                                   .padded_vocab = s.padded_vocab};
+    const struct layout_model m = spec_layout_model(&s);
     int code = layout_check(&m, &l, tp * pp, e);
     if (code)
         return code;

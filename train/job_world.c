@@ -246,15 +246,9 @@ int job_adopt_schedule(struct job *j, struct err *e)
 
 int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struct err *e)
 {
-    const struct layout_model m = {.layers = j->spec.layers,
-                                   .heads = j->spec.heads,
-                                   .kv_heads = j->spec.kv_heads,
-                                   .ffn = spec_cut_channels(&j->spec),
-                                   .padded_vocab = j->spec.padded_vocab,
-                                   .experts = j->spec.experts,
-                                   .expert_ffn = j->spec.expert_ffn,
-                                   .seq_length = j->seq_length,
-                                   .micros = j->micros};
+    struct layout_model m = spec_layout_model(&j->spec);
+    m.seq_length = j->seq_length;
+    m.micros = j->micros;
     int code = 0, tp = j->layout.mesh.tp;
     ret->per_token = trains && j->o->per_token;
     if (trains)

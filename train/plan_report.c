@@ -272,13 +272,9 @@ static bool stage_fits(const struct plan_report *p, const struct rank_config *c,
 
 static bool change_fits(const struct plan_report *p, const struct rank_config *c)
 {
-    const struct layout_model m = {.layers = c->spec.layers,
-                                   .heads = c->spec.heads,
-                                   .kv_heads = c->spec.kv_heads,
-                                   .ffn = c->spec.ffn,
-                                   .padded_vocab = c->spec.padded_vocab,
-                                   .seq_length = c->seq_length,
-                                   .micros = c->micros};
+    struct layout_model m = spec_layout_model(&c->spec);
+    m.seq_length = c->seq_length;
+    m.micros = c->micros;
     int last = c->layout.mesh.pp - 1;
     return !layout_check(&m, &c->layout, mesh_world(c->layout.mesh), NULL) && stage_fits(p, c, 0) &&
            (!last || stage_fits(p, c, last));

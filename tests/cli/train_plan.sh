@@ -64,6 +64,7 @@ fits $deep 90M --world-size 8 --global-batch-size 64
 fits $deep 58M --world-size 4 --tp 2 --global-batch-size 64
 fits $deep 100M
 fits --preset llama-3.1-70b $large --world-size 16 --pp 2 --global-batch-size 16 --device-memory 80G
+fits $deep 60M --swiglu --disable-bias-linear --num-experts 4 --moe-router-topk 2 --moe-ffn-hidden-size 64 --world-size 4 --ep 2 --micro-batch-size 8 --global-batch-size 64
 planned $deep 100M >no.json
 check grep -q '"fits":false' no.json
 

@@ -366,13 +366,7 @@ static void add_param(struct params *ps, const struct row *r, int layer, const s
 /* Whether the layout can cut the model: the rules that concern parameters alone. */
 static int check_layout(const struct spec *s, struct layout l, struct err *e)
 {
-    const struct layout_model model = {.layers = s->layers,
-                                       .heads = s->heads,
-                                       .kv_heads = s->kv_heads,
-                                       .ffn = spec_cut_channels(s),
-                                       .padded_vocab = s->padded_vocab,
-                                       .experts = s->experts,
-                                       .expert_ffn = s->expert_ffn};
+    const struct layout_model model = spec_layout_model(s);
     return layout_check(&model, &l, mesh_world(l.mesh), e);
 }
 

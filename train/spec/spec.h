@@ -14,6 +14,7 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 #include "base/format/json.h"
+#include "train/layout/layout.h"
 
 enum {
     SPEC_HEAD_MAX = 1 << 16, /* channels of a head */
@@ -129,11 +130,8 @@ static inline bool spec_has_experts(const struct spec *s, int64_t layer)
     return s->experts && !spec_layers_has(&s->dense, layer);
 }
 
-/*
- * Of the MLPs that tensor-parallel ranks cut, those of dense layers and shared experts, the
- * greatest number of channels that divides all; 0: there are none.
- */
-int64_t spec_cut_channels(const struct spec *s);
+/* What of the model decides which layouts it can have; lengths and micro-batches are left 0. */
+struct layout_model spec_layout_model(const struct spec *s);
 
 /* Whether the MLP has a gate beside what goes up. */
 static inline bool spec_gated(const struct spec *s)

@@ -290,7 +290,11 @@ void spec_settle(struct spec *s)
     }
 }
 
-int64_t spec_cut_channels(const struct spec *s)
+/*
+ * Of the MLPs that tensor-parallel ranks cut, those of dense layers and shared experts, the
+ * greatest number of channels that divides all; 0: there are none.
+ */
+static int64_t cut_channels(const struct spec *s)
 {
     int64_t a = expert_layers(s) < s->layers ? s->ffn : 0, b = s->shared_ffn;
     while (b) {
@@ -299,6 +303,17 @@ int64_t spec_cut_channels(const struct spec *s)
         b = rest;
     }
     return a;
+}
+
+struct layout_model spec_layout_model(const struct spec *s)
+{
+    return (struct layout_model){.layers = s->layers,
+                                 .heads = s->heads,
+                                 .kv_heads = s->kv_heads,
+                                 .ffn = cut_channels(s),
+                                 .padded_vocab = s->padded_vocab,
+                                 .experts = s->experts,
+                                 .expert_ffn = s->expert_ffn};
 }
 
 int64_t spec_rotary(const struct spec *s)

@@ -85,14 +85,8 @@ static bool adds_stages(const struct cell *c, const struct layout *l)
 
 static void add_base(struct space *s, struct cell c)
 {
-    const struct layout_model m = {.layers = c.spec.layers,
-                                   .heads = c.spec.heads,
-                                   .kv_heads = c.spec.kv_heads,
-                                   .ffn = c.spec.ffn,
-                                   .padded_vocab = c.spec.padded_vocab,
-                                   .experts = c.spec.experts,
-                                   .expert_ffn = c.spec.expert_ffn,
-                                   .seq_length = CELL_LENGTH};
+    struct layout_model m = spec_layout_model(&c.spec);
+    m.seq_length = CELL_LENGTH;
     s->base = mem_grow(s->base, (size_t)s->bases + 1, sizeof(*s->base));
     s->base[s->bases++] = c;
     for (int world = 1; world <= CELL_WORLD_MAX; world *= 2) {

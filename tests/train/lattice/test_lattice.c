@@ -41,14 +41,8 @@ static bool drawn(int *seen, int every)
 static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l), int every, int *seen)
 {
     struct cell_single single = {0};
-    const struct layout_model m = {.layers = c.spec.layers,
-                                   .heads = c.spec.heads,
-                                   .kv_heads = c.spec.kv_heads,
-                                   .ffn = c.spec.ffn,
-                                   .padded_vocab = c.spec.padded_vocab,
-                                   .experts = c.spec.experts,
-                                   .expert_ffn = c.spec.expert_ffn,
-                                   .seq_length = CELL_LENGTH};
+    struct layout_model m = spec_layout_model(&c.spec);
+    m.seq_length = CELL_LENGTH;
     char why[600];
     c.layout = layout_plain(mesh_single());
     if (cell_run_single(&c, &single, why, sizeof(why)))

@@ -41,14 +41,8 @@ static void run_layouts(struct cell c, int every)
 {
     static int seen;
     struct cell_single single = {0};
-    const struct layout_model m = {.layers = c.spec.layers,
-                                   .heads = c.spec.heads,
-                                   .kv_heads = c.spec.kv_heads,
-                                   .ffn = c.spec.ffn,
-                                   .padded_vocab = c.spec.padded_vocab,
-                                   .experts = c.spec.experts,
-                                   .expert_ffn = c.spec.expert_ffn,
-                                   .seq_length = CELL_LENGTH};
+    struct layout_model m = spec_layout_model(&c.spec);
+    m.seq_length = CELL_LENGTH;
     single_of(&c, &single);
     for (int world = 2; world <= CELL_WORLD_MAX; world *= 2) {
         struct layout *all;
