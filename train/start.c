@@ -15,6 +15,7 @@
 #include "base/io/path.h"
 #include "train/engine/state.h"
 #include "train/engine/world.h"
+#include "train/report/anomaly.h"
 
 /* ---- the lock of --save ------------------------------------------------------------------- */
 
@@ -550,4 +551,33 @@ int start_write_config(struct job *j, struct err *e)
     free(path);
     free(text);
     return code;
+}
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+int start_need(const struct job *j, struct err *e)
+{
+    const struct train_options *o = j->o;
+    if (!o->course.train_iters && !o->course.train_samples && !o->course.train_tokens) {
+        err_set(e, ERR_USAGE, "--train-iters is missing");
+        return err_hint(e, "--train-iters N, --train-samples N or --train-tokens N");
+    }
+    if (o->course.lr <= 0) {
+        bool given = opts_origin(j->opts, "lr") != FROM_DEFAULT;
+        err_set(e, ERR_USAGE, given ? "--lr 0 learns nothing" : "--lr is missing");
+        return err_hint(e, "6e-4 suits 0.1 billion parameters, 1e-3 a tiny model");
+    }
+    if (o->save_interval && !o->save)
+        return err_set(e, ERR_USAGE, "--save-interval is given, but no --save to save to");
+    if (o->save && o->no_save)
+        return err_set(e, ERR_USAGE, "--save and --no-save exclude each other");
+    if (o->finetune && !o->load) {
+        err_set(e, ERR_USAGE, "--finetune needs --load: the weights to start from");
+        return err_hint(e, "--load RUN takes the newest checkpoint of a run");
+    }
+    if (o->report.anomaly == ANOMALY_REWIND && !o->save)
+        return err_set(e, ERR_USAGE, "--on-anomaly rewind: expected --save");
+    if (o->report.anomaly == ANOMALY_REWIND && o->no_save_optim)
+        return err_set(e, ERR_USAGE, "--on-anomaly rewind: expected a run without --no-save-optim");
+    return 0;
 }

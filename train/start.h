@@ -15,6 +15,10 @@
 
 #include "train/job.h"
 
+/* ERR_USAGE names an option that train run needs and does not have: length, learning rate, folders.
+ */
+int start_need(const struct job *j, struct err *e);
+
 /* Takes the lock of --save, whose folder is made; ERR_USAGE if another process trains there. */
 int start_lock(struct job *j, struct err *e);
 

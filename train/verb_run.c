@@ -30,6 +30,7 @@ struct saving {
     int64_t iteration;     /* 0: none */
     int64_t consumed;
     struct state_pairs state;
+    char losses[ANOMALY_TEXT]; /* of the limit of the next ones */
     double begun;
 };
 
@@ -145,6 +146,8 @@ static int save(struct run *r, struct err *e)
     *s = (struct saving){
         .iteration = iteration, .consumed = j->rank.at.consumed, .begun = clock_seconds()};
     state_pairs(&j->rank, &s->state);
+    if (anomaly_write(&r->anomaly, s->losses))
+        state_pairs_add(&s->state, "recent_losses", s->losses);
     code = job_is_first(j) ? ckpt_writer_open(j->o->save, iteration, &s->w, e) : 0;
     if (!code && s->w)
         code = job_put_files(j, s->w, e);
@@ -389,33 +392,6 @@ static int loop(struct run *r, struct err *e)
 
 /* ---- set-up ------------------------------------------------------------------------------ */
 
-static int run_need(const struct job *j, struct err *e)
-{
-    const struct train_options *o = j->o;
-    if (!o->course.train_iters && !o->course.train_samples && !o->course.train_tokens) {
-        err_set(e, ERR_USAGE, "--train-iters is missing");
-        return err_hint(e, "--train-iters N, --train-samples N or --train-tokens N");
-    }
-    if (o->course.lr <= 0) {
-        bool given = opts_origin(j->opts, "lr") != FROM_DEFAULT;
-        err_set(e, ERR_USAGE, given ? "--lr 0 learns nothing" : "--lr is missing");
-        return err_hint(e, "6e-4 suits 0.1 billion parameters, 1e-3 a tiny model");
-    }
-    if (o->save_interval && !o->save)
-        return err_set(e, ERR_USAGE, "--save-interval is given, but no --save to save to");
-    if (o->save && o->no_save)
-        return err_set(e, ERR_USAGE, "--save and --no-save exclude each other");
-    if (o->finetune && !o->load) {
-        err_set(e, ERR_USAGE, "--finetune needs --load: the weights to start from");
-        return err_hint(e, "--load RUN takes the newest checkpoint of a run");
-    }
-    if (o->report.anomaly == ANOMALY_REWIND && !o->save)
-        return err_set(e, ERR_USAGE, "--on-anomaly rewind: expected --save");
-    if (o->report.anomaly == ANOMALY_REWIND && o->no_save_optim)
-        return err_set(e, ERR_USAGE, "--on-anomaly rewind: expected a run without --no-save-optim");
-    return 0;
-}
-
 static int need_full(const struct job *j, struct err *e)
 {
     int code = job_need(j, PART_VALID, e);
@@ -486,7 +462,7 @@ static int prepare(struct job *j, struct err *e)
     if (!code)
         code = job_agree(j, guard_open(j, e), e);
     if (!code)
-        code = job_agree(j, run_need(j, e), e);
+        code = job_agree(j, start_need(j, e), e);
     if (!code)
         code = prepare_model(j, e);
     if (!code)
@@ -572,6 +548,8 @@ int verb_run(struct opts *opts, struct err *e)
         journal_open_silent(&r.journal, j.o, &j.rank);
     if (!code) {
         r.anomaly.factor = j.o->report.spike;
+        if (j.ckpt && j.rank.at.iteration) /* it resumes */
+            anomaly_read(&r.anomaly, ckpt_state(j.ckpt, "recent_losses"));
         code = job_agree(&j, journal_open_timers(&r.journal, &j.rank, e), e);
     }
     if (!code)

@@ -187,6 +187,10 @@ err_has "step $at: the loss of "
 err_has "times the mean of the last steps: no update"
 check [ "$(grep -c '"skipped": 1' skip/metrics.jsonl)" -ge 1 ]
 check grep -q "\"iteration\": $at,.*\"skipped\": 1" skip/metrics.jsonl
+expect 0 "$TRAIN" run $noise --save resumed --loss-spike-factor "$factor" --exit-interval $(((at - 1) / 5 * 5))
+expect 0 "$TRAIN" run $noise --save resumed --loss-spike-factor "$factor"
+err_has "step $at: the loss of "
+check [ "$(grep -o '"lm_loss": [^,]*' resumed/metrics.jsonl)" = "$(grep -o '"lm_loss": [^,]*' skip/metrics.jsonl)" ]
 expect 6 "$TRAIN" run $noise --save stopped --loss-spike-factor "$factor" --on-anomaly stop
 err_has "step $at: the loss is "
 has_file stopped/iter_$(printf %07d $(((at - 1) / 5 * 5)))

@@ -197,6 +197,9 @@ void ckpt_close(struct ckpt *c);
 const char *ckpt_path(const struct ckpt *c);
 int ckpt_version(const struct ckpt *c); /* of the format */
 const struct ckpt_meta *ckpt_meta(const struct ckpt *c);
+
+/* The text of one of ckpt_meta(c)->state; NULL if the checkpoint does not have it. */
+const char *ckpt_state(const struct ckpt *c, const char *key);
 const struct json *ckpt_model(const struct ckpt *c); /* the object of meta->model */
 /* The keys that a reader must know, an array of texts, those of the model as "model.KEY"
  * (FORMAT.md); NULL: all. */

@@ -246,6 +246,15 @@ const struct ckpt_meta *ckpt_meta(const struct ckpt *c)
     return &c->m.meta;
 }
 
+const char *ckpt_state(const struct ckpt *c, const char *key)
+{
+    const struct ckpt_meta *m = ckpt_meta(c);
+    for (size_t i = 0; i < m->nstate; i++)
+        if (!strcmp(m->state[i].key, key))
+            return m->state[i].value;
+    return NULL;
+}
+
 const struct json *ckpt_model(const struct ckpt *c)
 {
     return c->m.model;

@@ -120,19 +120,16 @@ void state_pairs(const struct rank *r, struct state_pairs *ret)
     snprintf(ret->text[4], sizeof(ret->text[4]), "%.17g", s->scale);
 }
 
-static const char *find_pair(const struct ckpt *c, const char *name)
+void state_pairs_add(struct state_pairs *p, const char *key, const char *value)
 {
-    const struct ckpt_meta *m = ckpt_meta(c);
-    for (size_t i = 0; i < m->nstate; i++)
-        if (!strcmp(m->state[i].key, name))
-            return m->state[i].value;
-    return NULL;
+    BUG_ON(p->n == STATE_PAIRS + STATE_PAIRS_MORE, "no place for the state %s", key);
+    p->pair[p->n++] = (struct ckpt_pair){key, value};
 }
 
 static int read_pair(const struct ckpt *c, const char *name, bool negative, int64_t *ret,
                      struct err *e)
 {
-    const char *text = find_pair(c, name);
+    const char *text = ckpt_state(c, name);
     if (!text)
         return err_set(e, ERR_DATA, "%s: the state '%s' is missing", ckpt_path(c), name);
     char *end;
@@ -148,7 +145,7 @@ static int read_pair(const struct ckpt *c, const char *name, bool negative, int6
 static int read_scale(const struct rank *r, const struct ckpt *c, struct loss_scale_state *ret,
                       struct err *e)
 {
-    const char *text = find_pair(c, pair_names[4]);
+    const char *text = ckpt_state(c, pair_names[4]);
     char *end;
     *ret = loss_scale_begin(&r->config.scale);
     if (!r->config.scale.dynamic || !text || FAULT("resume_scale"))

@@ -8,7 +8,11 @@
  * come to the same limit.
  */
 
+#include <stdbool.h>
+
 enum { ANOMALY_WINDOW = 64, ANOMALY_LEAST = 16 }; /* with fewer losses there is no limit */
+
+enum { ANOMALY_TEXT = ANOMALY_WINDOW * 25 }; /* bytes of anomaly_write, with the end */
 
 enum anomaly_policy { ANOMALY_SKIP, ANOMALY_STOP, ANOMALY_REWIND };
 
@@ -23,5 +27,12 @@ void anomaly_note(struct anomaly *a, double loss);
 
 /* The limit of the next step's; 0: none. */
 double anomaly_limit(const struct anomaly *a);
+
+/* The losses of the window as a text for a checkpoint, the oldest first; false: there are none, or
+ * no loss is too high. */
+bool anomaly_write(const struct anomaly *a, char ret[ANOMALY_TEXT]);
+
+/* Back from such a text; NULL, or one that is none: no losses. */
+void anomaly_read(struct anomaly *a, const char *text);
 
 #endif
