@@ -71,7 +71,7 @@ const char *attend_why(const struct attend *a)
 
 static bool wide(struct tensor t)
 {
-    return t.dtype == DTYPE_BF16 && (uintptr_t)t.data % 16 == 0 && t.stride % 8 == 0;
+    return dtype_size(t.dtype) == 2 && (uintptr_t)t.data % 16 == 0 && t.stride % 8 == 0;
 }
 
 /* The largest divisor of n that is at most `most`, and at least 1. */
@@ -123,7 +123,7 @@ static struct sdpa_shape shape_of(const struct attention_args *a)
     s.stride.k = s.stride.dk = a->k.stride;
     s.stride.v = s.stride.dv = a->v.stride;
     s.stride.o = s.stride.dout = a->o.stride;
-    s.type = DTYPE_BF16;
+    s.type = a->q.dtype;
     s.scale = a->scale;
     s.causal = true;
     s.deterministic = true;

@@ -311,7 +311,7 @@ static unsigned blocks_for(int64_t rows, int heads)
 
 extern "C" void cuda_attention(ops *o, const void *args, void *)
 {
-    if (((const attention_args *)args)->q.dtype == DTYPE_BF16) {
+    if (((const attention_args *)args)->q.dtype != DTYPE_F32) {
         flash_attention(o->dev, (const attention_args *)args, FLASH_FASTEST);
         return;
     }
@@ -330,7 +330,7 @@ extern "C" size_t cuda_attention_bwd_scratch(const dev_desc *, const void *args)
 extern "C" void cuda_attention_bwd(ops *o, const void *args, void *scratch)
 {
     const attention_bwd_args *b = (const attention_bwd_args *)args;
-    if (b->fwd.q.dtype == DTYPE_BF16) {
+    if (b->fwd.q.dtype != DTYPE_F32) {
         flash_attention_bwd(o->dev, b, FLASH_FASTEST, scratch);
         return;
     }
@@ -351,12 +351,12 @@ extern "C" void cuda_attention_bwd(ops *o, const void *args, void *scratch)
     dev_cuda_check(o->dev, "launch");
 }
 
-/* bf16 has the tensor cores' kernels and no other. */
+/* Types of 16 bits have the tensor cores' kernels and no other. */
 extern "C" int cuda_attention_prepare(ops *, const void *args, struct err *e)
 {
     const attention_args *a = (const attention_args *)args;
-    if (a->q.dtype != DTYPE_BF16 || flash_takes(a))
+    if (a->q.dtype == DTYPE_F32 || flash_takes(a))
         return 0;
-    return err_set(e, ERR_USAGE, "heads of %lld in bf16: expected a multiple of 8, at most 128",
-                   (long long)a->q.size[2]);
+    return err_set(e, ERR_USAGE, "heads of %lld in %s: expected a multiple of 8, at most 128",
+                   (long long)a->q.size[2], dtype_name(a->q.dtype));
 }

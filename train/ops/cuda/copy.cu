@@ -50,7 +50,9 @@ extern "C" void cuda_fill(ops *o, const void *args, void *)
     else if (a->y.dtype == DTYPE_F64)
         fill(o, a, a->value);
     else if (a->y.dtype == DTYPE_BF16)
-        fill(o, a, __float2bfloat16((float)a->value));
+        fill(o, a, (bf16)(float)a->value);
+    else if (a->y.dtype == DTYPE_F16)
+        fill(o, a, (f16)(float)a->value);
     else
         fill(o, a, (int32_t)a->value);
 }
@@ -65,7 +67,8 @@ static __global__ void __launch_bounds__(THREADS)
             y[i * y_stride + j] = x[i * x_stride + j];
 }
 
-template <int VEC> static __global__ void __launch_bounds__(THREADS) add_rows(mat y, mat x, rows r)
+template <int VEC, class T>
+static __global__ void __launch_bounds__(THREADS) add_rows(mat_in<T> y, mat_in<T> x, rows r)
 {
     int64_t j = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * VEC;
     if (j >= r.length)
@@ -80,6 +83,16 @@ template <int VEC> static __global__ void __launch_bounds__(THREADS) add_rows(ma
     }
 }
 
+template <class T> static void add(ops *o, const copy_args *a, rows r, bool wide)
+{
+    const int vec = wide_of<T>();
+    mat_in<T> y = mat_in_of<T>(a->y), x = mat_in_of<T>(a->x);
+    if (wide)
+        add_rows<vec><<<grid_of(r, r.length / vec), THREADS, 0, stream_of(o)>>>(y, x, r);
+    else
+        add_rows<1><<<grid_of(r, r.length), THREADS, 0, stream_of(o)>>>(y, x, r);
+}
+
 /* In units of T: addresses and lengths are multiples of it. */
 template <class T> static void copy(ops *o, const copy_args *a, rows r, int64_t size)
 {
@@ -91,7 +104,8 @@ template <class T> static void copy(ops *o, const copy_args *a, rows r, int64_t 
 }
 
 /* Of eight numbers at a time, the last ones by one thread. */
-static __global__ void __launch_bounds__(THREADS) narrow(bf16 *y, const float *x, int64_t n)
+template <class T>
+static __global__ void __launch_bounds__(THREADS) narrow(T *y, const float *x, int64_t n)
 {
     int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 8;
     if (i + 8 <= n) {
@@ -100,18 +114,18 @@ static __global__ void __launch_bounds__(THREADS) narrow(bf16 *y, const float *x
         store(y + i, v);
     } else {
         for (; i < n; i++)
-            y[i] = __float2bfloat16(x[i]);
+            y[i] = (T)x[i];
     }
 }
 
-static void cast(ops *o, const copy_args *a)
+template <class T> static void cast(ops *o, const copy_args *a)
 {
     int64_t n = tensor_count(a->y);
     BUG_ON(((uintptr_t)a->y.data | (uintptr_t)a->x.data) % 16,
            "copy: a cast of what is not aligned");
     if (n)
         narrow<<<(unsigned)ceil_div(ceil_div(n, 8), THREADS), THREADS, 0, stream_of(o)>>>(
-            (bf16 *)a->y.data, (const float *)a->x.data, n);
+            (T *)a->y.data, (const float *)a->x.data, n);
     dev_cuda_check(o->dev, "launch");
 }
 
@@ -124,18 +138,18 @@ extern "C" void cuda_copy(ops *o, const void *args, void *)
     uintptr_t any = (uintptr_t)a->y.data | (uintptr_t)a->x.data | (uintptr_t)(r.length * size) |
                     (single ? 0 : (uintptr_t)((a->y.stride | a->x.stride) * size));
     if (a->y.dtype != a->x.dtype) {
-        cast(o, a);
+        BUG_ON(a->x.dtype != DTYPE_F32 || size != 2, "copy: %s from %s", dtype_name(a->y.dtype),
+               dtype_name(a->x.dtype));
+        if (a->y.dtype == DTYPE_BF16)
+            cast<bf16>(o, a);
+        else
+            cast<f16>(o, a);
         return;
     }
-    BUG_ON(a->accumulate && a->y.dtype != DTYPE_F32, "copy: adds up %s", dtype_name(a->y.dtype));
     if (!r.n)
         return;
-    if (a->accumulate && any % 16 == 0)
-        add_rows<4>
-            <<<grid_of(r, r.length / 4), THREADS, 0, stream_of(o)>>>(mat_of(a->y), mat_of(a->x), r);
-    else if (a->accumulate)
-        add_rows<1>
-            <<<grid_of(r, r.length), THREADS, 0, stream_of(o)>>>(mat_of(a->y), mat_of(a->x), r);
+    if (a->accumulate)
+        by_type(a->y.dtype, [&](auto t) { add<decltype(t)>(o, a, r, any % 16 == 0); });
     else if (any % 16 == 0)
         copy<uint4>(o, a, r, size);
     else if (any % 8 == 0)

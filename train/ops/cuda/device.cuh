@@ -11,14 +11,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <type_traits>
 
 extern "C" {
 #include "train/ops/cuda/kernels.h"
 #include "train/tensor/cuda/dev_cuda.h"
 }
 
-/* A matrix of floats, or of BF16 numbers; p is NULL for none. */
+/* A matrix of float, bf16 or f16 numbers; p is NULL for none. */
 template <class T> struct mat_in {
     T *p;
     int64_t stride;
@@ -41,6 +43,27 @@ static inline mat mat_of(tensor t)
 }
 
 typedef __nv_bfloat16 bf16;
+typedef __half f16;
+
+/* Calls f with a number of the type of `d`, F32 or one of 16 bits: f(bf16()). */
+template <class F> static inline void by_type(dtype d, F f)
+{
+    if (d == DTYPE_BF16)
+        f(bf16());
+    else if (d == DTYPE_F16)
+        f(f16());
+    else
+        f(float());
+}
+
+/* Of what gradients of weights may be: F32, or BF16 where activations are (ops_cuda_open). */
+template <class F> static inline void by_grad_type(dtype d, F f)
+{
+    if (d == DTYPE_BF16)
+        f(bf16());
+    else
+        f(float());
+}
 
 /* Numbers of type T in 16 bytes. */
 template <class T> static __host__ __device__ constexpr int wide_of()
@@ -102,38 +125,59 @@ template <int VEC> static __device__ void store(float *p, const float (&v)[VEC])
     }
 }
 
-static __device__ inline void widen_two(float &a, float &b, uint32_t two)
+/* Two numbers of 16 bits in a word, the first in its low half. */
+template <class T> static __device__ void widen_two(float &a, float &b, uint32_t two)
 {
-    a = __uint_as_float(two << 16);
-    b = __uint_as_float(two & 0xffff0000u);
-}
-
-static __device__ inline uint32_t narrow_two(float a, float b)
-{
-    __nv_bfloat162 x = __floats2bfloat162_rn(a, b);
-    return *(uint32_t *)&x;
-}
-
-template <int VEC> static __device__ void load(float (&v)[VEC], const bf16 *p)
-{
-    if constexpr (VEC == 1) {
-        v[0] = __bfloat162float(*p);
+    if constexpr (std::is_same<T, bf16>::value) {
+        a = __uint_as_float(two << 16);
+        b = __uint_as_float(two & 0xffff0000u);
     } else {
-        uint4 x = *(const uint4 *)p;
-        widen_two(v[0], v[1], x.x);
-        widen_two(v[2], v[3], x.y);
-        widen_two(v[4], v[5], x.z);
-        widen_two(v[6], v[7], x.w);
+        float2 x = __half22float2(*(__half2 *)&two);
+        a = x.x, b = x.y;
     }
 }
 
-template <int VEC> static __device__ void store(bf16 *p, const float (&v)[VEC])
+/* To the nearest, ties to even. */
+template <class T> static __device__ uint32_t narrow_two(float a, float b)
 {
+    if constexpr (std::is_same<T, bf16>::value) {
+        __nv_bfloat162 x = __floats2bfloat162_rn(a, b);
+        return *(uint32_t *)&x;
+    } else {
+        __half2 x = __floats2half2_rn(a, b);
+        return *(uint32_t *)&x;
+    }
+}
+
+/* T: of 16 bits; VEC may be 4, too, which takes 8 bytes. */
+template <int VEC, class T> static __device__ void load(float (&v)[VEC], const T *p)
+{
+    static_assert(sizeof(T) == 2 && (VEC == 1 || VEC == 4 || VEC == 8), "numbers of 16 bits");
+    if constexpr (VEC == 1) {
+        v[0] = (float)*p;
+    } else if constexpr (VEC == 4) {
+        uint2 x = *(const uint2 *)p;
+        widen_two<T>(v[0], v[1], x.x);
+        widen_two<T>(v[2], v[3], x.y);
+    } else {
+        uint4 x = *(const uint4 *)p;
+        widen_two<T>(v[0], v[1], x.x);
+        widen_two<T>(v[2], v[3], x.y);
+        widen_two<T>(v[4], v[5], x.z);
+        widen_two<T>(v[6], v[7], x.w);
+    }
+}
+
+template <int VEC, class T> static __device__ void store(T *p, const float (&v)[VEC])
+{
+    static_assert(sizeof(T) == 2 && (VEC == 1 || VEC == 4 || VEC == 8), "numbers of 16 bits");
     if constexpr (VEC == 1)
-        *p = __float2bfloat16(v[0]);
+        *p = (T)v[0];
+    else if constexpr (VEC == 4)
+        *(uint2 *)p = make_uint2(narrow_two<T>(v[0], v[1]), narrow_two<T>(v[2], v[3]));
     else
-        *(uint4 *)p = make_uint4(narrow_two(v[0], v[1]), narrow_two(v[2], v[3]),
-                                 narrow_two(v[4], v[5]), narrow_two(v[6], v[7]));
+        *(uint4 *)p = make_uint4(narrow_two<T>(v[0], v[1]), narrow_two<T>(v[2], v[3]),
+                                 narrow_two<T>(v[4], v[5]), narrow_two<T>(v[6], v[7]));
 }
 
 /* And v becomes what was stored. */
@@ -142,19 +186,20 @@ template <int VEC> static __device__ void store_rounding(float *p, float (&v)[VE
     store(p, v);
 }
 
-template <int VEC> static __device__ void store_rounding(bf16 *p, float (&v)[VEC])
+template <int VEC, class T> static __device__ void store_rounding(T *p, float (&v)[VEC])
 {
+    static_assert(sizeof(T) == 2 && (VEC == 1 || VEC == 8), "numbers of 16 bits");
     if constexpr (VEC == 1) {
-        *p = __float2bfloat16(v[0]);
-        v[0] = __bfloat162float(*p);
+        *p = (T)v[0];
+        v[0] = (float)*p;
     } else {
-        uint4 x = make_uint4(narrow_two(v[0], v[1]), narrow_two(v[2], v[3]), narrow_two(v[4], v[5]),
-                             narrow_two(v[6], v[7]));
+        uint4 x = make_uint4(narrow_two<T>(v[0], v[1]), narrow_two<T>(v[2], v[3]),
+                             narrow_two<T>(v[4], v[5]), narrow_two<T>(v[6], v[7]));
         *(uint4 *)p = x;
-        widen_two(v[0], v[1], x.x);
-        widen_two(v[2], v[3], x.y);
-        widen_two(v[4], v[5], x.z);
-        widen_two(v[6], v[7], x.w);
+        widen_two<T>(v[0], v[1], x.x);
+        widen_two<T>(v[2], v[3], x.y);
+        widen_two<T>(v[4], v[5], x.z);
+        widen_two<T>(v[6], v[7], x.w);
     }
 }
 

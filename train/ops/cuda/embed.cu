@@ -52,10 +52,7 @@ extern "C" void cuda_embed(ops *o, const void *args, void *)
     const embed_args *a = (const embed_args *)args;
     if (!a->y.size[0] || !a->y.size[1])
         return;
-    if (a->y.dtype == DTYPE_BF16)
-        issue_embed<bf16>(o, a);
-    else
-        issue_embed<float>(o, a);
+    by_type(a->y.dtype, [&](auto t) { issue_embed<decltype(t)>(o, a); });
 }
 
 /* ---- sorting rows by their id, equal ids in the order of rows -----------------------------------
@@ -287,9 +284,9 @@ static __device__ void add_rest(float (&sum)[VEC], const keyed *sorted, int64_t 
  * is among them the sum of all rows is added to the table's row, one after the other. Ids from
  * `rows` on have none.
  */
-template <int VEC, class T>
-static __global__ void add_runs(const keyed *sorted, int64_t n, mat_in<T> dy, mat to, int32_t rows,
-                                int64_t width, drop_mask drop)
+template <int VEC, class T, class G>
+static __global__ void add_runs(const keyed *sorted, int64_t n, mat_in<T> dy, mat_in<G> to,
+                                int32_t rows, int64_t width, drop_mask drop)
 {
     constexpr int MANY = together<VEC>();
     const int64_t i = (int64_t)blockIdx.x * MANY;
@@ -329,7 +326,7 @@ static __global__ void add_runs(const keyed *sorted, int64_t n, mat_in<T> dy, ma
     store(to.row(id) + c, sum);
 }
 
-template <class T>
+template <class T, class G>
 static void add_table(ops *o, const embed_bwd_args *a, tensor id, bool part, tensor to,
                       void *scratch)
 {
@@ -346,19 +343,19 @@ static void add_table(ops *o, const embed_bwd_args *a, tensor id, bool part, ten
     mat_in<T> dy = mat_in_of<T>(a->dy);
     int32_t rows = (int32_t)to.size[0];
     if (wide)
-        add_runs<vec><<<grid, threads, 0, stream>>>(sorted, n, dy, mat_of(to), rows, width,
+        add_runs<vec><<<grid, threads, 0, stream>>>(sorted, n, dy, mat_in_of<G>(to), rows, width,
                                                     mask_of(a->drop));
     else
-        add_runs<1><<<grid, threads, 0, stream>>>(sorted, n, dy, mat_of(to), rows, width,
+        add_runs<1><<<grid, threads, 0, stream>>>(sorted, n, dy, mat_in_of<G>(to), rows, width,
                                                   mask_of(a->drop));
 }
 
-template <class T> static void add_tables(ops *o, const embed_bwd_args *a, void *scratch)
+template <class T, class G> static void add_tables(ops *o, const embed_bwd_args *a, void *scratch)
 {
     if (!tensor_none(a->dtok))
-        add_table<T>(o, a, a->id, a->shard, a->dtok, scratch);
+        add_table<T, G>(o, a, a->id, a->shard, a->dtok, scratch);
     if (!tensor_none(a->dpos))
-        add_table<T>(o, a, a->position, false, a->dpos, scratch);
+        add_table<T, G>(o, a, a->position, false, a->dpos, scratch);
     dev_cuda_check(o->dev, "launch");
 }
 
@@ -372,8 +369,8 @@ extern "C" void cuda_embed_bwd(ops *o, const void *args, void *scratch)
     const embed_bwd_args *a = (const embed_bwd_args *)args;
     if (!a->dy.size[0] || !a->dy.size[1])
         return;
-    if (a->dy.dtype == DTYPE_BF16)
-        add_tables<bf16>(o, a, scratch);
+    if (o->grad == DTYPE_BF16)
+        add_tables<bf16, bf16>(o, a, scratch);
     else
-        add_tables<float>(o, a, scratch);
+        by_type(a->dy.dtype, [&](auto t) { add_tables<decltype(t), float>(o, a, scratch); });
 }

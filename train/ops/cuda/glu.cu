@@ -40,10 +40,7 @@ extern "C" void cuda_glu(ops *o, const void *args, void *)
     const glu_args *a = (const glu_args *)args;
     if (!a->y.size[0] || !a->y.size[1])
         return;
-    if (a->y.dtype == DTYPE_BF16)
-        issue_glu<bf16>(o, a);
-    else
-        issue_glu<float>(o, a);
+    by_type(a->y.dtype, [&](auto t) { issue_glu<decltype(t)>(o, a); });
 }
 
 /* dx may be x: an element is read and written by the same thread. */
@@ -84,8 +81,5 @@ extern "C" void cuda_glu_bwd(ops *o, const void *args, void *)
     const glu_bwd_args *a = (const glu_bwd_args *)args;
     if (!a->dy.size[0] || !a->dy.size[1])
         return;
-    if (a->dy.dtype == DTYPE_BF16)
-        issue_glu_bwd<bf16>(o, a);
-    else
-        issue_glu_bwd<float>(o, a);
+    by_type(a->dy.dtype, [&](auto t) { issue_glu_bwd<decltype(t)>(o, a); });
 }

@@ -3,12 +3,14 @@
 #define TRAIN_OPS_CUDA_KERNELS_H
 
 /*
- * The entries of the table, each where its kernels are. Those bounded by memory also take BF16 for
- * what grows with the rows, and for the weights that they read; statistics, losses, tables of
- * angles and gradients of weights stay F32:
+ * The entries of the table, each where its kernels are. Those bounded by memory also take BF16 or
+ * F16 for what grows with the rows, and for the weights that they read; statistics, losses and
+ * tables of angles stay F32:
  *     embed y, tok, pos; embed_bwd dy; norm y, r, x, a, bias, w, b; norm_bwd dr, dy, r, w, da;
  *     glu and glu_bwd all; rope x; xent_stats and xent_loss logits.
- * A matmul takes BF16 but for what it accumulates into; attention takes it by flash.h.
+ * A matmul takes them but for what it accumulates into; attention takes them by flash.h. Gradients
+ * of weights are F32, or BF16 where the rest is. AdamW and SGD take any of these types for each of
+ * their tensors (optim/flat.cuh).
  */
 
 #include "train/ops/ops.h"

@@ -71,10 +71,7 @@ extern "C" void cuda_epilogue(ops *o, const matmul_args *a)
 {
     if (!tensor_count(a->y) || (a->act == ACT_NONE && tensor_none(a->bias)))
         return;
-    if (a->y.dtype == DTYPE_BF16)
-        issue_epilogue<bf16>(o, a);
-    else
-        issue_epilogue<float>(o, a);
+    by_type(a->y.dtype, [&](auto t) { issue_epilogue<decltype(t)>(o, a); });
 }
 
 /* ---- dbias: sums of columns, by ranges of rows
@@ -115,8 +112,9 @@ static __global__ void __launch_bounds__(COLUMNS *STRIPES)
     }
 }
 
+template <class G>
 static __global__ void __launch_bounds__(COLUMNS *STRIPES)
-    column_total(const float *part, int64_t ranges, int64_t width, float *to)
+    column_total(const float *part, int64_t ranges, int64_t width, G *to)
 {
     __shared__ float stripe[STRIPES][COLUMNS];
     int64_t c = (int64_t)blockIdx.x * COLUMNS + threadIdx.x;
@@ -131,7 +129,7 @@ static __global__ void __launch_bounds__(COLUMNS *STRIPES)
     sum = 0;
     for (int s = 0; s < STRIPES; s++)
         sum += stripe[s][threadIdx.x];
-    to[c] += sum;
+    to[c] = (G)((float)to[c] + sum);
 }
 
 extern "C" size_t cuda_dbias_scratch(const matmul_args *a)
@@ -142,27 +140,32 @@ extern "C" size_t cuda_dbias_scratch(const matmul_args *a)
     return (size_t)(ceil_div(n, range_of(n)) * a->a.size[1]) * sizeof(float);
 }
 
-template <int VEC, class T> static void issue_parts(ops *o, const matmul_args *a, float *part)
+/* Eight columns of 16 bits a thread, one of fp32. */
+template <class T> static void issue_parts(ops *o, const matmul_args *a, float *part)
 {
+    const int vec = sizeof(T) == 2 ? 8 : 1;
     int64_t n = a->a.size[0], width = a->a.size[1];
-    dim3 grid((unsigned)ceil_div(n, range_of(n)), (unsigned)ceil_div(width, COLUMNS * VEC));
-    column_parts<VEC, T><<<grid, dim3(COLUMNS, STRIPES), 0, stream_of(o)>>>(
-        mat_in_of<T>(a->a), n, width, range_of(n), part);
+    bool wide = width % vec == 0 && aligned(a->a);
+    dim3 grid((unsigned)ceil_div(n, range_of(n)),
+              (unsigned)ceil_div(width, COLUMNS * (wide ? vec : 1)));
+    if (wide)
+        column_parts<vec, T><<<grid, dim3(COLUMNS, STRIPES), 0, stream_of(o)>>>(
+            mat_in_of<T>(a->a), n, width, range_of(n), part);
+    else
+        column_parts<1, T><<<grid, dim3(COLUMNS, STRIPES), 0, stream_of(o)>>>(
+            mat_in_of<T>(a->a), n, width, range_of(n), part);
 }
 
 extern "C" void cuda_dbias(ops *o, const matmul_args *a, void *scratch)
 {
     int64_t n = a->a.size[0], width = a->a.size[1];
-    bool narrow = a->a.dtype == DTYPE_BF16;
     float *part = (float *)scratch;
     if (tensor_none(a->dbias) || !n || !width)
         return;
-    if (narrow && width % 8 == 0 && aligned(a->a))
-        issue_parts<8, bf16>(o, a, part);
-    else if (narrow)
-        issue_parts<1, bf16>(o, a, part);
-    else
-        issue_parts<1, float>(o, a, part);
-    column_total<<<(unsigned)ceil_div(width, COLUMNS), dim3(COLUMNS, STRIPES), 0, stream_of(o)>>>(
-        part, (unsigned)ceil_div(n, range_of(n)), width, (float *)a->dbias.data);
+    by_type(a->a.dtype, [&](auto t) { issue_parts<decltype(t)>(o, a, part); });
+    by_grad_type(a->dbias.dtype, [&](auto t) {
+        column_total<<<(unsigned)ceil_div(width, COLUMNS), dim3(COLUMNS, STRIPES), 0,
+                       stream_of(o)>>>(part, ceil_div(n, range_of(n)), width,
+                                       (decltype(t) *)a->dbias.data);
+    });
 }

@@ -178,8 +178,5 @@ template <class T> static void issue(ops *o, const norm_args *a)
 extern "C" void cuda_norm(ops *o, const void *args, void *)
 {
     const norm_args *a = (const norm_args *)args;
-    if (a->y.dtype == DTYPE_BF16)
-        issue<bf16>(o, a);
-    else
-        issue<float>(o, a);
+    by_type(a->y.dtype, [&](auto t) { issue<decltype(t)>(o, a); });
 }

@@ -15,7 +15,7 @@ template <class T> struct norm_bwd_job {
     mat_in<T> dr, dy, r, da;
     const T *w;
     const float *mean, *rstd; /* mean: or NULL */
-    float *sum[SUMS];         /* dw, db, dbias; or NULL */
+    void *sum[SUMS];          /* dw, db, dbias, of one type; or NULL */
     float *part;              /* [ranges][SUMS][width] */
     int64_t n, width, range;
     drop_mask drop;
@@ -24,12 +24,13 @@ template <class T> struct norm_bwd_job {
 /*
  * Rows of a range. As many ranges as run at once, or a multiple of that, on an H100 or H200 (sizes
  * alone decide, whatever the device): a multiprocessor has registers for 1024 threads of
- * norm_bwd_held in fp32, for 512 in BF16, where a thread has twice as many numbers.
+ * norm_bwd_held in fp32, for 512 in 16 bits, where a thread has twice as many numbers.
  */
 static int64_t range_of(int64_t n, int64_t width, enum dtype type)
 {
-    int64_t vectors = type == DTYPE_BF16 ? width / 8 : width / 4;
-    int64_t threads = threads_for(vectors, 1024), most = type == DTYPE_BF16 ? 512 : 1024;
+    bool narrow = dtype_size(type) == 2;
+    int64_t vectors = narrow ? width / 8 : width / 4;
+    int64_t threads = threads_for(vectors, 1024), most = narrow ? 512 : 1024;
     int64_t at_once = processors * (threads < most ? most / threads : 1);
     int64_t ranges = at_once < most_ranges ? most_ranges / at_once * at_once : most_ranges;
     int64_t rows = ceil_div(n, ranges);
@@ -208,10 +209,15 @@ static __global__ void __launch_bounds__(READ_THREADS) norm_bwd_columns(const no
 
 enum { COLUMNS = 32, STRIPES = 16 };
 
+template <class G> struct total_job {
+    G *sum[SUMS];
+    const float *part;
+    int64_t width, ranges;
+};
+
 /* The ranges' sums of one column: in STRIPES of them side by side, then those. */
-template <class T>
-static __global__ void __launch_bounds__(COLUMNS *STRIPES)
-    norm_bwd_total(const norm_bwd_job<T> j, int64_t ranges)
+template <class G>
+static __global__ void __launch_bounds__(COLUMNS *STRIPES) norm_bwd_total(const total_job<G> j)
 {
     __shared__ float stripe[STRIPES][COLUMNS];
     int64_t c = (int64_t)blockIdx.x * COLUMNS + threadIdx.x;
@@ -221,7 +227,7 @@ static __global__ void __launch_bounds__(COLUMNS *STRIPES)
         return;
     if (c < j.width)
 #pragma unroll 8
-        for (int64_t i = threadIdx.y; i < ranges; i += STRIPES)
+        for (int64_t i = threadIdx.y; i < j.ranges; i += STRIPES)
             sum += j.part[(i * SUMS + which) * j.width + c];
     stripe[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
@@ -230,7 +236,8 @@ static __global__ void __launch_bounds__(COLUMNS *STRIPES)
     sum = 0;
     for (int s = 0; s < STRIPES; s++)
         sum += stripe[s][threadIdx.x];
-    j.sum[which][c] += sum;
+    G *to = j.sum[which] + c;
+    *to = (G)((float)*to + sum);
 }
 
 extern "C" size_t cuda_norm_bwd_scratch(const dev_desc *, const void *args)
@@ -241,7 +248,8 @@ extern "C" size_t cuda_norm_bwd_scratch(const dev_desc *, const void *args)
     return (size_t)(ceil_div(n, range) * SUMS * a->dy.size[1]) * sizeof(float);
 }
 
-template <class T> static void launch(const norm_bwd_job<T> &j, bool wide, cudaStream_t stream)
+template <class T>
+static void launch(const norm_bwd_job<T> &j, dtype grad, bool wide, cudaStream_t stream)
 {
     unsigned ranges = (unsigned)ceil_div(j.n, j.range);
     int64_t vectors = j.width / wide_of<T>();
@@ -259,7 +267,12 @@ template <class T> static void launch(const norm_bwd_job<T> &j, bool wide, cudaS
         norm_bwd_columns<<<columns, READ_THREADS, 0, stream>>>(j);
     }
     dim3 totals((unsigned)ceil_div(j.width, COLUMNS), SUMS);
-    norm_bwd_total<<<totals, dim3(COLUMNS, STRIPES), 0, stream>>>(j, ranges);
+    by_grad_type(grad, [&](auto t) {
+        typedef decltype(t) G;
+        total_job<G> total = {
+            {(G *)j.sum[0], (G *)j.sum[1], (G *)j.sum[2]}, j.part, j.width, ranges};
+        norm_bwd_total<<<totals, dim3(COLUMNS, STRIPES), 0, stream>>>(total);
+    });
 }
 
 template <class T> static void issue(ops *o, const norm_bwd_args *a, void *scratch)
@@ -271,7 +284,7 @@ template <class T> static void issue(ops *o, const norm_bwd_args *a, void *scrat
                          .w = (const T *)a->w.data,
                          .mean = (const float *)a->mean.data,
                          .rstd = (const float *)a->rstd.data,
-                         .sum = {(float *)a->dw.data, (float *)a->db.data, (float *)a->dbias.data},
+                         .sum = {a->dw.data, a->db.data, a->dbias.data},
                          .part = (float *)scratch,
                          .n = a->dy.size[0],
                          .width = a->dy.size[1],
@@ -280,15 +293,12 @@ template <class T> static void issue(ops *o, const norm_bwd_args *a, void *scrat
     bool wide = j.width % wide_of<T>() == 0 && aligned(a->dr) && aligned(a->dy) && aligned(a->r) &&
                 aligned(a->da) && aligned(a->w);
     if (j.n && j.width)
-        launch(j, wide, stream_of(o));
+        launch(j, a->dw.dtype, wide, stream_of(o));
     dev_cuda_check(o->dev, "launch");
 }
 
 extern "C" void cuda_norm_bwd(ops *o, const void *args, void *scratch)
 {
     const norm_bwd_args *a = (const norm_bwd_args *)args;
-    if (a->dy.dtype == DTYPE_BF16)
-        issue<bf16>(o, a, scratch);
-    else
-        issue<float>(o, a, scratch);
+    by_type(a->dy.dtype, [&](auto t) { issue<decltype(t)>(o, a, scratch); });
 }

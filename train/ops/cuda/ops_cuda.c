@@ -30,12 +30,12 @@ static bool trivial(const struct matmul_args *a)
     return !tensor_count(a->y) || !a->a.size[a->ta ? 0 : 1];
 }
 
-/* What the library does with a product of bf16 before it is written; the rest is cuda_epilogue's.
- * Its GELU is that by tanh. */
+/* What the library does with a product of 16 bits before it is written; the rest is
+ * cuda_epilogue's. Its GELU is that by tanh. */
 static enum lt_epilogue epilogue_of(const struct matmul_args *a)
 {
     bool aligned = ((uintptr_t)a->pre.data | (uintptr_t)a->bias.data) % 16 == 0;
-    if (a->a.dtype != DTYPE_BF16 || !aligned)
+    if (dtype_size(a->a.dtype) != 2 || !aligned)
         return LT_NONE;
     if (a->act == ACT_GELU_TANH && a->act_bwd)
         return LT_GELU_BWD;

@@ -51,8 +51,5 @@ extern "C" void cuda_rope(ops *o, const void *args, void *)
     const rope_args *a = (const rope_args *)args;
     if (!a->x.size[0] || !a->x.size[1])
         return;
-    if (a->x.dtype == DTYPE_BF16)
-        issue_rope<bf16>(o, a);
-    else
-        issue_rope<float>(o, a);
+    by_type(a->x.dtype, [&](auto t) { issue_rope<decltype(t)>(o, a); });
 }

@@ -13,7 +13,8 @@ static __device__ int64_t label_column(int32_t label, int64_t first, int64_t wid
 /* ---- stats: a block for each row, one pass ------------------------------------------------------
  */
 
-/* exp(x); what was read as BF16 does not need expf's last bits, which cost as much as reading it.
+/* exp(x); what was read with 16 bits does not need expf's last bits, which cost as much as reading
+ * it.
  */
 template <class T> static __device__ float exp_of(float x)
 {
@@ -135,10 +136,7 @@ extern "C" void cuda_xent_stats(ops *o, const void *args, void *)
     const xent_stats_args *a = (const xent_stats_args *)args;
     if (!a->logits.size[0])
         return;
-    if (a->logits.dtype == DTYPE_BF16)
-        issue_stats<bf16>(o, a);
-    else
-        issue_stats<float>(o, a);
+    by_type(a->logits.dtype, [&](auto t) { issue_stats<decltype(t)>(o, a); });
 }
 
 /* ---- loss and gradient --------------------------------------------------------------------------
@@ -237,9 +235,7 @@ extern "C" void cuda_xent_loss(ops *o, const void *args, void *)
     if (!j.n)
         return;
     xent_loss<<<1, 1024, 0, stream_of(o)>>>(j);
-    if (a->grad && a->logits.dtype == DTYPE_BF16)
-        issue_gradient<bf16>(o, a->logits, j);
-    else if (a->grad)
-        issue_gradient<float>(o, a->logits, j);
+    if (a->grad)
+        by_type(a->logits.dtype, [&](auto t) { issue_gradient<decltype(t)>(o, a->logits, j); });
     dev_cuda_check(o->dev, "launch");
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/ops/cuda/device.cuh"
+#include "train/ops/cuda/optim/flat.cuh"
 
 enum { THREADS = 256, CHUNK = 1 << 15, PARTS = 1024 };
 
-/* ---- AdamW: one pass in float -----------------------------------------------------------------
+/* ---- AdamW: one pass, in float -----------------------------------------------------------------
  */
 
 /*
@@ -26,9 +26,7 @@ static __device__ float times(float x, two t, float add)
 }
 
 struct adamw_job {
-    float *p, *m, *v;
-    const float *g;
-    bf16 *copy; /* of p; or NULL */
+    flat p, g, m, v, copy; /* copy: of p, or none */
     const double *factor;
     const int32_t *skip;
     int64_t n;
@@ -36,13 +34,25 @@ struct adamw_job {
     float one_less_beta1, one_less_beta2, step_size, unbias, eps;
 };
 
-static __device__ void adamw_element(const adamw_job &j, float factor, float &p, float g, float &m,
-                                     float &v)
+template <int VEC>
+static __device__ void adamw_elements(const adamw_job &j, float factor, int64_t i)
 {
-    g *= factor;
-    m = times(m, j.beta1, g * j.one_less_beta1);
-    v = times(v, j.beta2, g * j.one_less_beta2 * g);
-    p = times(p, j.keep, -j.step_size * m / fmaf(sqrtf(v), j.unbias, j.eps));
+    float p[VEC], g[VEC], m[VEC], v[VEC];
+    flat_load(p, j.p, i);
+    flat_load(g, j.g, i);
+    flat_load(m, j.m, i);
+    flat_load(v, j.v, i);
+    for (int k = 0; k < VEC; k++) {
+        g[k] *= factor;
+        m[k] = times(m[k], j.beta1, g[k] * j.one_less_beta1);
+        v[k] = times(v[k], j.beta2, g[k] * j.one_less_beta2 * g[k]);
+        p[k] = times(p[k], j.keep, -j.step_size * m[k] / fmaf(sqrtf(v[k]), j.unbias, j.eps));
+    }
+    flat_store(j.p, i, p);
+    flat_store(j.m, i, m);
+    flat_store(j.v, i, v);
+    if (j.copy.p)
+        flat_store(j.copy, i, p);
 }
 
 template <int VEC> static __global__ void __launch_bounds__(THREADS) adamw(const adamw_job j)
@@ -51,46 +61,21 @@ template <int VEC> static __global__ void __launch_bounds__(THREADS) adamw(const
     if (i >= j.n || (j.skip && *j.skip))
         return;
     float factor = j.factor ? (float)*j.factor : 1;
-    if (VEC > 1 && i + VEC > j.n) {
-        for (; i < j.n; i++) {
-            adamw_element(j, factor, j.p[i], j.g[i], j.m[i], j.v[i]);
-            if (j.copy)
-                j.copy[i] = __float2bfloat16(j.p[i]);
-        }
-        return;
-    }
-    float p[VEC], g[VEC], m[VEC], v[VEC];
-    load(p, j.p + i);
-    load(g, j.g + i);
-    load(m, j.m + i);
-    load(v, j.v + i);
-    for (int k = 0; k < VEC; k++)
-        adamw_element(j, factor, p[k], g[k], m[k], v[k]);
-    store(j.p + i, p);
-    store(j.m + i, m);
-    store(j.v + i, v);
-    if constexpr (VEC == 4) {
-        if (j.copy)
-            *(uint2 *)(j.copy + i) = make_uint2(narrow_two(p[0], p[1]), narrow_two(p[2], p[3]));
-    } else if (j.copy) {
-        store(j.copy + i, p);
-    }
-}
-
-/* A tensor of any rank that has no gaps: only its address matters. */
-static bool flat_aligned(tensor t)
-{
-    return (uintptr_t)t.data % 16 == 0;
+    if (i + VEC <= j.n)
+        adamw_elements<VEC>(j, factor, i);
+    else
+        for (; i < j.n; i++)
+            adamw_elements<1>(j, factor, i);
 }
 
 extern "C" void cuda_adamw(ops *o, const void *args, void *)
 {
     const adamw_args *a = (const adamw_args *)args;
-    adamw_job j = {.p = (float *)a->p.data,
-                   .m = (float *)a->m.data,
-                   .v = (float *)a->v.data,
-                   .g = (const float *)a->g.data,
-                   .copy = (bf16 *)a->copy.data,
+    adamw_job j = {.p = flat_of(a->p),
+                   .g = flat_of(a->g),
+                   .m = flat_of(a->m),
+                   .v = flat_of(a->v),
+                   .copy = flat_of(a->copy),
                    .factor = (const double *)a->factor.data,
                    .skip = (const int32_t *)a->skip.data,
                    .n = tensor_count(a->p),
@@ -105,7 +90,7 @@ extern "C" void cuda_adamw(ops *o, const void *args, void *)
     if (!j.n)
         return;
     if (flat_aligned(a->p) && flat_aligned(a->g) && flat_aligned(a->m) && flat_aligned(a->v) &&
-        (uintptr_t)a->copy.data % 8 == 0)
+        (tensor_none(a->copy) || flat_aligned(a->copy)))
         adamw<4><<<(unsigned)ceil_div(j.n, THREADS * 4), THREADS, 0, stream_of(o)>>>(j);
     else
         adamw<1><<<(unsigned)ceil_div(j.n, THREADS), THREADS, 0, stream_of(o)>>>(j);
@@ -116,36 +101,52 @@ extern "C" void cuda_adamw(ops *o, const void *args, void *)
  */
 
 struct sgd_job {
-    float *p, *m; /* m: or NULL */
-    const float *g;
-    bf16 *copy; /* of p; or NULL */
+    flat p, m, g, copy; /* m, copy: or none */
     const double *factor;
     const int32_t *skip;
     int64_t n;
     float lr, momentum, decay;
 };
 
-static __global__ void __launch_bounds__(THREADS) sgd(const sgd_job j)
+template <int VEC> static __device__ void sgd_elements(const sgd_job &j, float factor, int64_t i)
 {
-    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    float p[VEC], g[VEC], m[VEC] = {0};
+    flat_load(p, j.p, i);
+    flat_load(g, j.g, i);
+    if (j.m.p)
+        flat_load(m, j.m, i);
+    for (int k = 0; k < VEC; k++) {
+        g[k] = fmaf(g[k], factor, p[k] * j.decay);
+        m[k] = j.m.p ? fmaf(m[k], j.momentum, g[k]) : g[k];
+        p[k] = fmaf(m[k], -j.lr, p[k]);
+    }
+    flat_store(j.p, i, p);
+    if (j.m.p)
+        flat_store(j.m, i, m);
+    if (j.copy.p)
+        flat_store(j.copy, i, p);
+}
+
+template <int VEC> static __global__ void __launch_bounds__(THREADS) sgd(const sgd_job j)
+{
+    int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * VEC;
     if (i >= j.n || (j.skip && *j.skip))
         return;
     float factor = j.factor ? (float)*j.factor : 1;
-    float step = fmaf(j.g[i], factor, j.p[i] * j.decay);
-    if (j.m)
-        j.m[i] = step = fmaf(j.m[i], j.momentum, step);
-    j.p[i] = fmaf(step, -j.lr, j.p[i]);
-    if (j.copy)
-        j.copy[i] = __float2bfloat16(j.p[i]);
+    if (i + VEC <= j.n)
+        sgd_elements<VEC>(j, factor, i);
+    else
+        for (; i < j.n; i++)
+            sgd_elements<1>(j, factor, i);
 }
 
 extern "C" void cuda_sgd(ops *o, const void *args, void *)
 {
     const sgd_args *a = (const sgd_args *)args;
-    sgd_job j = {.p = (float *)a->p.data,
-                 .m = (float *)a->m.data,
-                 .g = (const float *)a->g.data,
-                 .copy = (bf16 *)a->copy.data,
+    sgd_job j = {.p = flat_of(a->p),
+                 .m = flat_of(a->m),
+                 .g = flat_of(a->g),
+                 .copy = flat_of(a->copy),
                  .factor = (const double *)a->factor.data,
                  .skip = (const int32_t *)a->skip.data,
                  .n = tensor_count(a->p),
@@ -154,7 +155,11 @@ extern "C" void cuda_sgd(ops *o, const void *args, void *)
                  .decay = (float)a->decay};
     if (!j.n)
         return;
-    sgd<<<(unsigned)ceil_div(j.n, THREADS), THREADS, 0, stream_of(o)>>>(j);
+    if (flat_aligned(a->p) && flat_aligned(a->g) && (tensor_none(a->m) || flat_aligned(a->m)) &&
+        (tensor_none(a->copy) || flat_aligned(a->copy)))
+        sgd<4><<<(unsigned)ceil_div(j.n, THREADS * 4), THREADS, 0, stream_of(o)>>>(j);
+    else
+        sgd<1><<<(unsigned)ceil_div(j.n, THREADS), THREADS, 0, stream_of(o)>>>(j);
     dev_cuda_check(o->dev, "launch");
 }
 
@@ -172,9 +177,9 @@ static __device__ double square(float x)
     return (double)x * (double)x;
 }
 
-template <bool WIDE>
+template <bool WIDE, class T>
 static __global__ void __launch_bounds__(THREADS)
-    sumsq_parts(const float *x, int64_t n, int64_t range, double *part)
+    sumsq_parts(const T *x, int64_t n, int64_t range, double *part)
 {
     __shared__ double warps[32];
     int64_t begin = blockIdx.x * range, end = begin + range < n ? begin + range : n;
@@ -188,10 +193,10 @@ static __global__ void __launch_bounds__(THREADS)
             sum += (square(v[0]) + square(v[1])) + (square(v[2]) + square(v[3]));
         }
         for (; i < end && i < n; i++) /* the last, incomplete vector is one thread's */
-            sum += square(x[i]);
+            sum += square((float)x[i]);
     } else {
         for (; i < end; i += THREADS)
-            sum += square(x[i]);
+            sum += square((float)x[i]);
     }
     sum = block_sum(sum, warps);
     if (threadIdx.x == 0)
@@ -216,20 +221,26 @@ extern "C" size_t cuda_sumsq_scratch(const dev_desc *, const void *args)
     return n ? (size_t)ceil_div(n, range_of(n)) * sizeof(double) : 0;
 }
 
+template <class T> static void issue_parts(ops *o, tensor x, int64_t range, double *part)
+{
+    int64_t n = tensor_count(x);
+    unsigned parts = (unsigned)ceil_div(n, range);
+    if (flat_aligned(x))
+        sumsq_parts<true><<<parts, THREADS, 0, stream_of(o)>>>((const T *)x.data, n, range, part);
+    else
+        sumsq_parts<false><<<parts, THREADS, 0, stream_of(o)>>>((const T *)x.data, n, range, part);
+}
+
 extern "C" void cuda_sumsq(ops *o, const void *args, void *scratch)
 {
     const sumsq_args *a = (const sumsq_args *)args;
-    const float *x = (const float *)a->x.data;
     int64_t n = tensor_count(a->x);
+    double *part = (double *)scratch;
     if (!n)
         return;
     int64_t range = range_of(n);
-    int parts = (int)ceil_div(n, range);
-    if (flat_aligned(a->x))
-        sumsq_parts<true><<<parts, THREADS, 0, stream_of(o)>>>(x, n, range, (double *)scratch);
-    else
-        sumsq_parts<false><<<parts, THREADS, 0, stream_of(o)>>>(x, n, range, (double *)scratch);
-    sumsq_total<<<1, THREADS, 0, stream_of(o)>>>((const double *)scratch, parts,
+    by_grad_type(a->x.dtype, [&](auto t) { issue_parts<decltype(t)>(o, a->x, range, part); });
+    sumsq_total<<<1, THREADS, 0, stream_of(o)>>>(part, (int)ceil_div(n, range),
                                                  (double *)a->total.data);
     dev_cuda_check(o->dev, "launch");
 }
