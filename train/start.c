@@ -99,7 +99,7 @@ struct content {
     size_t n;
 };
 
-/* Files of a run that has not saved yet are no content. */
+/* Files of a run that has not saved yet do not count as content. */
 static int look_into(const char *dir, struct content *ret, struct err *e)
 {
     static const char *const own[] = {

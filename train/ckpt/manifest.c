@@ -298,7 +298,7 @@ static int read_file(const struct reader *r, const struct json *o, struct ckpt_f
         return manifest_bad(r, "files", "has something else than objects");
     int code = read_text(r, o, "name", &ret->name);
     if (!code && (!ckpt_manifest_file_name(ret->name) || strcmp(ret->name, "manifest.json") == 0))
-        code = manifest_bad(r, ret->name, "is no name of a file beside a manifest");
+        code = manifest_bad(r, ret->name, "is not a file name beside a manifest");
     if (!code)
         code = read_count(r, o, "size", &size);
     if (!code)

@@ -22,7 +22,7 @@ static int read_manifest(struct ckpt *c, struct err *e)
     char *path = path_join(c->path, "manifest.json");
     int code = 0;
     if (!file_is_dir(c->path))
-        code = file_exists(c->path) ? err_set(e, ERR_INTEGRITY, "%s: is no folder", c->path)
+        code = file_exists(c->path) ? err_set(e, ERR_INTEGRITY, "%s: is not a folder", c->path)
                                     : err_set(e, ERR_IO, "%s: no such checkpoint", c->path);
     else if (!file_exists(path))
         code = err_set(e, ERR_INTEGRITY, "%s: is missing", path);
@@ -47,7 +47,7 @@ static int check_file(const struct ckpt *c, const struct ckpt_file *f, struct er
         code = errno == ENOENT ? err_set(e, ERR_INTEGRITY, "%s: is missing", path)
                                : err_sys(e, errno, "%s: cannot open", path);
     else if (!S_ISREG(st.st_mode))
-        code = err_set(e, ERR_INTEGRITY, "%s: is no file", path);
+        code = err_set(e, ERR_INTEGRITY, "%s: is not a regular file", path);
     else if ((uint64_t)st.st_size != f->size)
         code = err_set(e, ERR_INTEGRITY, "%s: has %llu bytes, %llu were written%s", path,
                        (unsigned long long)st.st_size, (unsigned long long)f->size,

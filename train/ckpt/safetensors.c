@@ -88,7 +88,7 @@ static int read_shape(const char *name, const struct json *t, struct st_entry *r
     if (!checked_mul(n, (uint64_t)ret->bits, &n))
         return safetensors_bad(name, t, "the size in bits is above 2^64", e);
     if (n % 8)
-        return safetensors_bad(name, t, "the size is no whole number of bytes", e);
+        return safetensors_bad(name, t, "the size is not a whole number of bytes", e);
     *ret_bytes = n / 8;
     return 0;
 }

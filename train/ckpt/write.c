@@ -265,7 +265,7 @@ static void add_own_files(const struct ckpt_writer *w, struct ckpt_manifest *m)
     }
 }
 
-/* What tells how to continue is no part of the checkpoint. */
+/* The journal is not part of the checkpoint. */
 static int remove_mark(struct ckpt_writer *w, struct err *e)
 {
     char *path = path_join(w->tmp, w->mark);

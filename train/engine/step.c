@@ -107,7 +107,7 @@ static void clear(struct rank *r)
  * The only place of a step that waits for the device: losses, norm and skip flag come back.
  *
  * A skipped step (the norm was not finite, see optim_step) left weights and moments as they were.
- * Its samples are consumed all the same, so that a repeated batch cannot stop a run for ever; but
+ * Its samples are consumed all the same, so that a repeated batch cannot block a run; but
  * neither the bias correction of AdamW (`steps`) nor the learning rate (`scheduled`) advances.
  */
 static int step_finish(struct rank *r, struct step_result *ret, struct err *e)

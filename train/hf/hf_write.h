@@ -24,7 +24,7 @@ const char *hf_dtype_name(enum dtype d);
 /*
  * The configuration that a model was imported with, its text as it stands but for what must change:
  * the type of the weights, and the other spelling of what stands in one alone. ERR_DATA for a text
- * that is no object.
+ * that is not an object.
  */
 int hf_config_again(const char *name, const char *text, size_t n, const struct hf_model *m,
                     enum dtype d, struct buf *out, struct err *e);

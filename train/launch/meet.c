@@ -183,7 +183,7 @@ static void refuse(const struct meeting *m, int fd, int code, const char *text)
     send_bytes(fd, &a, sizeof(a), m->until);
 }
 
-/* Who came, into its place. A connection that does not greet is no rank of ours and is dropped. */
+/* Stores each rank's connection by its number. A connection without our greeting is dropped. */
 static int welcome(struct meeting *m, int fd, const struct sockaddr_storage *from, bool *ret_taken,
                    struct err *e)
 {

@@ -108,7 +108,7 @@ int launch_place(struct launch_place *ret, char *const *environment, struct err 
         {LAUNCH_TORCHRUN, "RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
         {LAUNCH_OPEN_MPI, "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
          "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-        /* a batch script that is no step has SLURM_PROCID and SLURM_NTASKS, too */
+        /* a batch script outside a job step has SLURM_PROCID and SLURM_NTASKS, too */
         {LAUNCH_SLURM, "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
          "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE_NUMBER"},
     };

@@ -4,8 +4,8 @@
 
 /*
  * A shared expert (Dai et al. 2024): an MLP that every token passes beside those that its router
- * chooses, and whose output may be multiplied by a sigmoid of its own (Qwen2-MoE). It is no part of
- * expert parallelism: tensor-parallel ranks cut its channels, as those of any MLP.
+ * chooses, and whose output may be multiplied by a sigmoid of its own (Qwen2-MoE). It is not part
+ * of expert parallelism: tensor-parallel ranks cut its channels, as those of any MLP.
  */
 
 #include "train/model/model.h"

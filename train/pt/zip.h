@@ -40,7 +40,7 @@ struct zip {
 };
 
 /*
- * ERR_DATA for what is no zip archive, for members that are encrypted, doubled, overlap or leave
+ * ERR_DATA for what is not a zip archive, for members that are encrypted, doubled, overlap or leave
  * the file; ERR_IO from `read`. On failure nothing is left to finish.
  */
 int zip_open(struct zip *ret, const struct zip_bytes *b, struct err *e);

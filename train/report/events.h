@@ -51,7 +51,7 @@ struct events_limit {
 };
 
 /* Cuts the points of later steps from a file, and a record at its end that is not whole. ERR_DATA:
- * it is no event file. */
+ * it is not an event file. */
 int events_cut(const char *path, const struct events_limit *most, struct err *e);
 
 /* One record. */

@@ -59,7 +59,7 @@ struct spec_flags {
     uint64_t given;                    /* private: which of them somebody named (spec_flags_note) */
 };
 
-/* Bounds only keep out what is no number of its kind; spec_check judges the model as a whole. */
+/* Bounds only keep out what is not a number of its kind; spec_check judges the model as a whole. */
 #define SPEC_FLAG_ROWS(S, m, v)                                                                    \
     OPT_ROW(.name = "num-layers", .type = OPT_INT, .offset = offsetof(S, m.layers), .min = 1,      \
             .max = 1e4, .meta = "N", .group = "model", .verbs = v, .basic = true,                  \

@@ -525,7 +525,7 @@ const struct param *params_same(const struct params *p, const struct param *as)
 
 /* ---- initial values ------------------------------------------------------------------------ */
 
-/* FNV-1a: the stream of a tensor is its name, on every layout and for ever. */
+/* FNV-1a: the stream of a tensor is its name, in every layout and every version. */
 static uint32_t name_stream(const char *name)
 {
     uint32_t h = 2166136261u;

@@ -174,7 +174,7 @@ int spec_from_manifest(const struct json *o, const struct json *must_know, const
 
 /*
  * True when the two are different models; what differs is then appended to `out`, first a's
- * value, then b's. Padding, initial values and dropouts are no part of what a model is.
+ * value, then b's. Padding, initial values and dropouts are not part of what a model is.
  */
 bool spec_differ(const struct spec *a, const struct spec *b, struct buf *out);
 

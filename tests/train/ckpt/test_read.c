@@ -222,7 +222,7 @@ static void a_renamed_folder_is_found(void)
     ckpt_close(c);
     T_ERR(ckpt_open(t_path("name/none"), &c, &e), &e, ERR_IO, "no such checkpoint");
     T_OK(file_replace(t_path("name/iter_0000011"), "x", 1, &e), &e);
-    T_ERR(ckpt_open(t_path("name/iter_0000011"), &c, &e), &e, ERR_INTEGRITY, "is no folder");
+    T_ERR(ckpt_open(t_path("name/iter_0000011"), &c, &e), &e, ERR_INTEGRITY, "is not a folder");
     T_OK(file_mkdirs(t_path("name/iter_0000012"), &e), &e);
     T_ERR(ckpt_open(t_path("name/iter_0000012"), &c, &e), &e, ERR_INTEGRITY,
           "manifest.json: is missing");

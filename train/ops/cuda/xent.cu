@@ -101,7 +101,7 @@ static __global__ void __launch_bounds__(THREADS) xent_stats(const stats_job<T> 
         __syncthreads();
         p = warp_join(threadIdx.x % 32 < THREADS / 32 ? peaks[threadIdx.x % 32]
                                                       : peak{-INFINITY, 0});
-        if (isinf(p.max)) /* nothing but -INFINITY, or a +INFINITY: the sum is no number */
+        if (isinf(p.max)) /* nothing but -INFINITY, or a +INFINITY: the sum is not a number */
             p.sum = NAN;
     }
     if (threadIdx.x == 0) {
