@@ -67,6 +67,8 @@ V(llama_3_1_70b) = {SHAPE("80", "8192", "64", "131072"), LLAMA3, {"ffn-hidden-si
 
 V(qwen25_05b) = {SHAPE("24", "896",  "14", "32768"),  QWEN2, GQA("2"),
                  {"ffn-hidden-size", "4864"}, END};
+V(qwen25_15b) = {SHAPE("28", "1536", "12", "131072"), QWEN2, GQA("2"),
+                 {"ffn-hidden-size", "8960"}, END};
 V(qwen25_7b)  = {SHAPE("28", "3584", "28", "131072"), QWEN2, GQA("4"),
                  {"ffn-hidden-size", "18944"}, UNTIED, END};
 V(qwen3_06b)  = {SHAPE("28", "1024", "16", "40960"),  QWEN3, GQA("8"),
@@ -105,6 +107,7 @@ const struct opt_preset spec_presets[] = {
     {"llama-3.1-8b", "Llama 3.1 8B", llama_3_1_8b},
     {"llama-3.1-70b", "Llama 3.1 70B", llama_3_1_70b},
     {"qwen2.5-0.5b", "Qwen 2.5 0.5B", qwen25_05b},
+    {"qwen2.5-1.5b", "Qwen 2.5 1.5B", qwen25_15b},
     {"qwen2.5-7b", "Qwen 2.5 7B", qwen25_7b},
     {"qwen3-0.6b", "Qwen 3 0.6B", qwen3_06b},
     {"qwen3-8b", "Qwen 3 8B", qwen3_8b},

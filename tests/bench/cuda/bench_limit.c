@@ -2,9 +2,10 @@
 
 /*
  * The limit of training steps on one GPU: bench_limit [--hold SECONDS] [--library-path DIRS]
- * [--fast] [MODEL...]. First the ceilings (a product of 8192 cubed in bf16 and a copy of 2 GiB,
- * both held), then for each model its skeleton, whole and by parts, replayed from CUDA graphs and
- * held. --fast: attention's backward with atomic adds. Medians of the replays.
+ * [--fast] [--whole] [MODEL...]. First the ceilings (a product of 8192 cubed in bf16 and a copy of
+ * 2 GiB, both held), then for each model its skeleton, whole and by parts, replayed from CUDA
+ * graphs and held. --fast: attention's backward with atomic adds. --whole: without the parts.
+ * Medians of the replays.
  */
 
 #include <cuda_runtime_api.h>
@@ -39,7 +40,7 @@ struct job {
     int parts;   /* that issue_parts issues */
     double hold; /* seconds */
     double held; /* TFLOP/s of the product of SIDE cubed */
-    bool fast;
+    bool fast, whole;
 };
 
 static void or_exit(int code, const struct err *e)
@@ -207,10 +208,10 @@ static void measure(struct job *j, const struct limit_model *m, bool gelu_apart)
     static const int parts[] = {PART_PRODUCTS, PART_ATTENTION, PART_BYTES, PART_OPTIMIZER};
     double n = (double)(m->tokens * m->micro_batch);
     double products = 6 * (double)limit_parameters(m) * n;
-    struct reading part[4];
+    struct reading part[4] = {{0}};
     struct err e;
     or_exit(skeleton_init(&j->s, &j->gpu, m, gelu_apart, !j->fast, &e), &e);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4 && !j->whole; i++)
         part[i] = hold_part(j, parts[i]);
     struct reading t = hold_step(j);
     double tokens = (double)m->step_tokens / t.ms * 1e3;
@@ -259,7 +260,7 @@ static bool named(const struct limit_model *m, int argc, char **argv)
     bool any = false;
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] == '-') {
-            i += strcmp(argv[i], "--fast") != 0;
+            i += strcmp(argv[i], "--fast") != 0 && strcmp(argv[i], "--whole") != 0;
             continue;
         }
         any = true;
@@ -276,6 +277,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--fast") == 0)
             j.fast = true;
+        else if (strcmp(argv[i], "--whole") == 0)
+            j.whole = true;
         else if (strcmp(argv[i], "--hold") == 0 && i + 1 < argc)
             j.hold = atof(argv[++i]);
         else if (strcmp(argv[i], "--library-path") == 0 && i + 1 < argc)

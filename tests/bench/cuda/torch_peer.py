@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A training step in PyTorch, to be timed beside ours: prints a line at the end of each optimizer step, for ever.
+
+    torch_peer.py gpt   SHAPE [--nanogpt FOLDER]         GPT-2, compiled whole
+    torch_peer.py llama SHAPE --compile whole|layers|chunked   transformers' LlamaForCausalLM
+
+SHAPE is a JSON object: layers, width, heads, groups, inner, vocabulary, tokens, micro_batch, micros (micro-batches of
+an optimizer step), type (bf16 or fp16). --nanogpt takes the model from a checkout of nanoGPT (its model.py) instead of
+the plain GPT-2 below. --compile: the whole model, each layer, or each layer and the head with its loss in chunks.
+
+Weights, gradients and AdamW's moments are fp32, products 16-bit by autocast (fp16 with a gradient scaler), dropout 0,
+gradients clipped at 1. Tokens are random and lie on the GPU."""
+import argparse
+import json
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = (h.view(b, t, self.heads, -1).transpose(1, 2) for h in self.qkv(self.norm1(x)).chunk(3, dim=2))
+        a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.proj(a.transpose(1, 2).reshape(b, t, c))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class PlainGPT(nn.Module):
+    def __init__(self, s):
+        super().__init__()
+        self.words = nn.Embedding(s["vocabulary"], s["width"])
+        self.places = nn.Embedding(s["tokens"], s["width"])
+        self.blocks = nn.ModuleList(Block(s["width"], s["heads"]) for _ in range(s["layers"]))
+        self.norm = nn.LayerNorm(s["width"])
+        for p in self.parameters():
+            if p.dim() > 1:
+                nn.init.normal_(p, std=0.02)
+
+    def forward(self, ids, labels):
+        x = self.words(ids) + self.places.weight[: ids.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        logits = F.linear(self.norm(x), self.words.weight)
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]).float(), labels.view(-1))
+
+
+def gpt(s, o):
+    if not o.nanogpt:
+        plain = torch.compile(PlainGPT(s))
+        return plain, plain
+    sys.path.insert(0, o.nanogpt)
+    from model import GPT, GPTConfig  # pylint: disable=import-error,import-outside-toplevel
+    model = GPT(GPTConfig(block_size=s["tokens"], vocab_size=s["vocabulary"], n_layer=s["layers"], n_head=s["heads"],
+                          n_embd=s["width"], dropout=0.0, bias=True))
+    model = torch.compile(model)
+    return lambda ids, labels: model(ids, labels)[1], model
+
+
+CHUNK = 4096  # tokens
+
+
+def chunk_loss(x, weight, labels):
+    return F.cross_entropy(F.linear(x, weight).float(), labels, reduction="sum")
+
+
+def llama(s, o):
+    from transformers import LlamaConfig, LlamaForCausalLM  # pylint: disable=import-outside-toplevel
+    config = LlamaConfig(vocab_size=s["vocabulary"], hidden_size=s["width"], intermediate_size=s["inner"],
+                         num_hidden_layers=s["layers"], num_attention_heads=s["heads"], rope_theta=500000.0,
+                         num_key_value_heads=s["groups"], max_position_embeddings=131072, tie_word_embeddings=True,
+                         use_cache=False)
+    config._attn_implementation = "sdpa"
+    model = LlamaForCausalLM(config)
+    if o.compile == "whole":
+        whole = torch.compile(model)
+        return lambda ids, _: whole(input_ids=ids, labels=ids).loss, model
+    for layer in model.model.layers:
+        layer.compile()
+    if o.compile == "layers":
+        return lambda ids, _: model(input_ids=ids, labels=ids).loss, model
+    head = torch.compile(chunk_loss)
+
+    def loss(ids, labels):
+        x = model.model(input_ids=ids).last_hidden_state.flatten(0, 1)
+        labels, n = labels.flatten(), ids.numel()
+        return sum(head(x[i: i + CHUNK], model.lm_head.weight, labels[i: i + CHUNK]) for i in range(0, n, CHUNK)) / n
+
+    return loss, model
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("family", choices=("gpt", "llama"))
+    p.add_argument("shape")
+    p.add_argument("--nanogpt")
+    p.add_argument("--compile", choices=("whole", "layers", "chunked"), default="whole")
+    p.add_argument("--device", default="cuda")
+    p.add_argument("--steps", type=int, default=1 << 30)
+    o = p.parse_args()
+    s = json.loads(o.shape)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    kind = torch.float16 if s["type"] == "fp16" else torch.bfloat16
+    with torch.device(o.device):
+        loss_of, model = {"gpt": gpt, "llama": llama}[o.family](s, o)
+        rows = s["micros"] * s["micro_batch"]
+        ids = torch.randint(0, s["vocabulary"] // 2, (rows, s["tokens"] + 1))
+    groups = [{"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": 0.1},
+              {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=6e-4, betas=(0.9, 0.95), fused=o.device == "cuda")
+    scaler = torch.amp.GradScaler(o.device, enabled=kind == torch.float16)
+    start = time.perf_counter()
+    for step in range(1, o.steps + 1):
+        for i in range(0, rows, s["micro_batch"]):
+            batch = ids[i: i + s["micro_batch"]]
+            with torch.autocast(o.device, kind):
+                loss = loss_of(batch[:, :-1].contiguous(), batch[:, 1:].contiguous())
+            scaler.scale(loss / s["micros"]).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad(set_to_none=True)
+        last, now = loss.item(), time.perf_counter()
+        gib = torch.cuda.max_memory_allocated() / 2**30 if o.device == "cuda" else 0
+        print(f"step {step} | {1e3 * (now - start):.1f} ms | loss {last:.4f} | {gib:.1f} GiB", flush=True)
+        start = now
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,452 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A training step on one GPU: ours, its limit (bench_limit) and other trainers, in turn, on the same machine.
+
+    tests/bench/gpu.py --train build/train/train --bench-limit build/tests/bench_limit [--library-path DIRS]
+        [--llmc train_gpt2cu] [--llmq train] [--torch PYTHON [--nanogpt FOLDER]] [--rounds 3] [ROW...]
+
+Each round runs every program of a row once: from its start to the end of its first step (first round: with empty
+caches of compiled kernels, "cold"; later ones: "warm"), some seconds or steps unmeasured, then --steps steps or
+--seconds, whichever ends first. A step is the time between two of a program's lines, by the clock of this script, for
+all programs alike; the limit is what bench_limit reports. Figures are medians of the steps of all rounds, with the
+10th and 90th of 100 in brackets; memory is what nvidia-smi says of the GPU at the end of the steps less what it said
+before the start. Types: 16-bit weights and activations, fp32 master weights, moments and gradients, unless a row says
+otherwise; dropout 0; no recomputation; AdamW; random tokens; an optimizer step every 131,072 tokens."""
+import argparse
+import json
+import os
+import pty
+import random
+import re
+import select
+import shutil
+import signal
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GRACE = 300  # seconds that a program may take to its first step
+STEPS = 1000  # of a program that is not stopped
+
+
+def row(limit, layers, width, heads, vocabulary, tokens, micro_batch, **more):
+    r = dict(limit=limit, layers=layers, width=width, heads=heads, groups=heads, inner=4 * width,
+             vocabulary=vocabulary, tokens=tokens, micro_batch=micro_batch, step=131072, type="bf16", ours=[],
+             peers=[], again=0, warm=2.0, note="")
+    r.update(more)
+    return r
+
+
+GPT2 = ["llm.c", "gpt"]
+QWEN_NOTE = "llm.q keeps its weights, gradients and moments in bf16 and has no master weights"
+ROWS = {
+    "gpt2-124m": row("gpt2-124m", 12, 768, 12, 50257, 1024, 64, ours=["--preset", "gpt2-124m"], peers=GPT2,
+                     llmc="d12"),
+    "gpt2-350m": row("gpt2-350m", 24, 1024, 16, 50257, 1024, 32, ours=["--preset", "gpt2-345m"], peers=GPT2,
+                     llmc="d24"),
+    "gpt2-1558m": row("gpt2-1558m", 48, 1600, 25, 50257, 1024, 16, ours=["--preset", "gpt2-1558m"], peers=GPT2,
+                      llmc="d48"),
+    "qwen2.5-0.5b": row("qwen2.5-0.5b", 24, 896, 14, 151936, 1024, 32, ours=["--preset", "qwen2.5-0.5b"],
+                        peers=["llm.q"], llmq=["--model", "Qwen2.5-0.5B"], note=QWEN_NOTE),
+    "qwen2.5-1.5b": row("qwen2.5-1.5b", 28, 1536, 12, 151936, 1024, 32, ours=["--preset", "qwen2.5-1.5b"],
+                        peers=["llm.q"], llmq=["--model", "Qwen2.5-1.5B", "--lmhead-chunks", "4"], note=QWEN_NOTE),
+    "qwen2.5-7b": row("qwen2.5-7b", 28, 3584, 28, 152064, 1024, 4, ours=["--preset", "qwen2.5-7b"], peers=["llm.q"],
+                      llmq=["--model", "Qwen2.5-7B", "--lmhead-chunks", "2", "--attn-bwd-chunks", "2"], warm=0.0,
+                      note=QWEN_NOTE + "; its vocabulary is 151936"),
+    "llama-3.2-1b": row("llama-3.2-1b", 16, 2048, 32, 128256, 4096, 4, groups=8, inner=8192,
+                        ours=["--preset", "llama-3.2-1b"], peers=["layers", "chunked", "whole"]),
+    "gpt-0.125b": row("gpt-0.125b", 12, 768, 12, 2048, 2048, 1, ours=["--preset", "gpt-0.125b"], peers=["gpt"],
+                      step=524288, type="fp16", again=16, note="the limit is in bf16"),
+    "gpt-0.125b-bf16": row("gpt-0.125b", 12, 768, 12, 2048, 2048, 1, ours=["--preset", "gpt-0.125b"], peers=["gpt"],
+                           step=524288, again=16),
+}
+
+
+# ---- data --------------------------------------------------------------------------------------------------------
+
+
+def random_ids(n, below, size):
+    """n ids of `size` bytes, uniform below the greatest power of two that is at most `below`."""
+    bits, raw, rng = below.bit_length() - 1, bytearray(n * size), random.Random(1)
+    for i in range(size):
+        mask = (1 << max(0, min(8, bits - 8 * i))) - 1
+        if mask:
+            raw[i::size] = rng.randbytes(n).translate(bytes(b & mask for b in range(256)))
+    return bytes(raw)
+
+
+class Data:
+    """The files of token ids that the programs read, each written when it is first asked for."""
+
+    def __init__(self, folder, tokens):
+        self.folder, self.tokens, self.made = folder, tokens, {}
+
+    def ours(self, vocabulary):
+        prefix, wide = os.path.join(self.folder, f"ours-{vocabulary}"), vocabulary > 65536
+        if prefix not in self.made:
+            with open(prefix + ".bin", "wb") as f:
+                f.write(random_ids(self.tokens, vocabulary, 4 if wide else 2))
+            with open(prefix + ".idx", "wb") as f:
+                f.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 4 if wide else 8, 1, 2))
+                f.write(struct.pack("<iqqq", self.tokens, 0, 0, 1))
+            self.made[prefix] = True
+        return prefix
+
+    def file(self, name, header, vocabulary, size):
+        path = os.path.join(self.folder, name)
+        if path not in self.made:
+            with open(path, "wb") as f:
+                f.write(header.ljust(1024, b"\0") + random_ids(self.tokens, vocabulary, size))
+            self.made[path] = True
+        return path
+
+    def llmc(self):
+        return self.file("llmc.bin", struct.pack("<3i", 20240520, 1, self.tokens), 50257, 2)
+
+    def llmq(self):
+        return self.file("llmq.bin", b"BIN.TOK\n" + struct.pack("<3i", 1, 4, self.tokens), 151936, 4)
+
+
+# ---- programs ----------------------------------------------------------------------------------------------------
+
+
+class Program:
+    """What a row runs: `step` is a regular expression of the line at the end of each of its steps."""
+
+    terminal = False  # its output goes to one, so that it comes line by line
+
+    def __init__(self, name, argv, step, env=None):
+        self.name, self.argv, self.step, self.env = name, argv, re.compile(step), env
+        self.steps, self.first, self.memory, self.said, self.error = [], [], [], {}, ""
+
+    def collect(self, line):
+        for key, what in (("slabs, GiB", r"; together ([\d.]+) MiB"), ("torch, GiB", r"^step .*\| ([\d.]+) GiB")):
+            m = re.search(what, line)
+            if m:
+                self.said[key] = float(m.group(1)) / (1024 if "MiB" in what else 1)
+
+    def summary(self):
+        if not self.steps:
+            return {"error": self.error or "no step"}
+        ms = sorted(1e3 * s for s in self.steps)
+        s = {"steps": len(ms), "ms": statistics.median(ms), "ms_low": ms[len(ms) // 10],
+             "ms_high": ms[len(ms) - 1 - len(ms) // 10], "memory_gib": max(self.memory, default=None),
+             "first_step_s": self.first, **self.said}
+        if self.error:
+            s["error"] = self.error
+        return s
+
+
+def gpu_memory():
+    """MiB in use on GPU 0, or None."""
+    try:
+        out = subprocess.run(["nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
+        return float(out.split()[0])
+    except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
+        return None
+
+
+class Watch:
+    """What has been seen of a program that runs: its lines and when its steps ended."""
+
+    def __init__(self, program, o, warm):
+        self.program, self.o, self.warm = program, o, warm
+        self.start, self.ends, self.tail, self.rest = time.perf_counter(), [], [], ""
+
+    def measured(self):
+        """Durations of the steps after the first that began once the time of `warm` was over."""
+        return [b - a for a, b in zip(self.ends, self.ends[1:]) if a - self.ends[0] >= self.warm]
+
+    def done(self):
+        steps = self.measured()
+        return len(steps) >= self.o.steps or len(steps) >= 2 and sum(steps) >= self.o.seconds
+
+    def take(self, data):
+        *lines, self.rest = (self.rest + data.decode(errors="replace")).split("\n")
+        for line in lines:
+            self.tail = self.tail[-30:] + [line.rstrip()]
+            self.program.collect(line)
+            if self.program.step.search(line):
+                self.ends.append(time.perf_counter())
+
+    def late(self):
+        return time.perf_counter() - (self.ends or [self.start])[-1] > GRACE
+
+
+def stop(process):
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, how)
+            process.wait(10 if how == signal.SIGTERM else None)
+        except ProcessLookupError:
+            pass
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
+
+
+def follow(watch, fd, process):
+    """Reads lines until enough steps are measured; why it ended before, or "" ."""
+    while not watch.done():
+        if watch.late():
+            return f"no step within {GRACE} s"
+        if not select.select([fd], [], [], 1.0)[0]:
+            continue
+        try:
+            data = os.read(fd, 65536)
+        except OSError:  # the terminal's other end is closed
+            data = b""
+        if not data:
+            process.wait()
+            said = [t for t in watch.tail if t and not t.startswith(" [")]
+            return f"ended with code {process.returncode}: " + " / ".join(said[-3:])[-300:]
+        watch.take(data)
+    return ""
+
+
+def run(program, o, warm, folder):
+    """One turn of a program."""
+    before, (fd, other) = gpu_memory(), pty.openpty() if program.terminal else os.pipe()
+    env = {**os.environ, **(program.env or {})}
+    for name, value in list(env.items()):
+        if value is None:
+            del env[name]
+    watch = Watch(program, o, warm)
+    try:
+        process = subprocess.Popen(program.argv, stdin=subprocess.DEVNULL, stdout=other, stderr=other, env=env,
+                                   cwd=folder, start_new_session=True)
+    except OSError as error:
+        os.close(fd)
+        os.close(other)
+        program.error = str(error)
+        return
+    os.close(other)
+    why = follow(watch, fd, process)
+    after = gpu_memory()
+    os.close(fd)  # first: a program that waits for its output to be read would not end
+    stop(process)
+    program.error = why or program.error
+    if watch.ends:
+        program.first.append(watch.ends[0] - watch.start)
+    if not why and None not in (before, after):
+        program.memory.append((after - before) / 1024)
+    program.steps += watch.measured()
+
+
+# ---- which programs a row has ------------------------------------------------------------------------------------
+
+
+def ours(r, o, data, micro_batch=0):
+    rows = micro_batch or r["micro_batch"]
+    argv = [o.train, "run", *r["ours"], "--data-path", data.ours(r["vocabulary"]), "--tokenizer-type", "NullTokenizer",
+            "--vocab-size", r["vocabulary"] - 1, "--seq-length", r["tokens"], "--micro-batch-size", rows,
+            "--global-batch-size", r["step"] // r["tokens"], "--train-iters", STEPS, "--no-save",
+            "--no-index-cache", "--lr", 6e-4, "--weight-decay", 0.1, "--adam-beta2", 0.95, "--clip-grad", 1,
+            "--eval-iters", 0, "--split", "100,0,0", "--log-interval", 1, "--hidden-dropout", 0,
+            "--attention-dropout", 0, "--device", "cuda", "--" + r["type"], *o.ours_args.split()]
+    if o.library_path:
+        argv += ["--library-path", o.library_path]
+    return Program("ours" + (f", micro-batch {rows}" if micro_batch else ""), [str(a) for a in argv],
+                   r"iteration +\d+/ *\d+ \|")
+
+
+def libraries(o):
+    old = os.environ.get("LD_LIBRARY_PATH", "")
+    return {"LD_LIBRARY_PATH": ":".join(p for p in (o.library_path, old) if p)}
+
+
+def llmc(r, o, data):
+    tokens = data.llmc()
+    argv = [o.llmc, "-i", tokens, "-j", tokens, "-e", r["llmc"], "-b", r["micro_batch"], "-t", r["tokens"], "-d",
+            r["step"], "-l", 6e-4, "-c", 0.1, "-x", STEPS, "-v", 1000000, "-m", 1, "-s", 0, "-r", 0, "-ge", 2]
+    program = Program("llm.c", [str(a) for a in argv], r"^step +\d+/\d+ \|", libraries(o))
+    program.terminal = True
+    return program
+
+
+def llmq(r, o, data):
+    tokens = data.llmq()
+    micros = r["step"] // r["tokens"] // r["micro_batch"]
+    argv = [o.llmq, "--from-scratch", *r["llmq"], "--model-dtype=bf16", "--matmul-dtype=bf16", "--opt-m-dtype=bf16",
+            "--opt-v-dtype=bf16", "--use-cuda-graphs", "--gpus", 1, "--batch", r["micro_batch"], "--seq-len",
+            r["tokens"], "--grad-accumulation", micros, "--lr", 6e-4, "--steps", STEPS, "--train-file", tokens,
+            "--eval-file", tokens, "--eval-every-n-steps", 0, "--ckpt-interval", 0, "--log-gpu-util", 0]
+    return Program("llm.q", [str(a) for a in argv], r"\[T\] step +\d+ ", libraries(o))
+
+
+def in_torch(r, o, kind):
+    shape = {k: r[k] for k in ("layers", "width", "heads", "groups", "inner", "vocabulary", "tokens", "micro_batch",
+                               "type")}
+    shape["vocabulary"] = -(-r["vocabulary"] // 128) * 128
+    shape["micros"] = r["step"] // r["tokens"] // r["micro_batch"]
+    argv = [o.torch, os.path.join(HERE, "cuda", "torch_peer.py"), "gpt" if kind == "gpt" else "llama",
+            json.dumps(shape)]
+    if kind != "gpt":
+        argv += ["--compile", kind]
+    elif o.nanogpt:
+        argv += ["--nanogpt", o.nanogpt]
+    name = {"gpt": "nanoGPT, compiled" if o.nanogpt else "plain GPT-2 in PyTorch, compiled",
+            "whole": "transformers, compiled whole", "layers": "transformers, each layer compiled",
+            "chunked": "transformers, each layer compiled, head and loss in compiled chunks"}[kind]
+    return Program(name, argv, r"^step \d+ \|", {"LD_LIBRARY_PATH": None})  # it brings its own libraries
+
+
+def programs(r, o, data):
+    """The row's programs, and the names of those that were not given."""
+    found, missing = [ours(r, o, data)], []
+    for kind in r["peers"]:
+        option = {"llm.c": "llmc", "llm.q": "llmq"}.get(kind, "torch")
+        if o.peers and kind not in o.peers:
+            continue
+        if not getattr(o, option):
+            missing.append(f"{kind} (--{option})")
+        elif kind == "llm.c":
+            found.append(llmc(r, o, data))
+        elif kind == "llm.q":
+            found.append(llmq(r, o, data))
+        else:
+            found.append(in_torch(r, o, kind))
+    if r["again"]:
+        found.append(ours(r, o, data, r["again"]))
+    return found, missing
+
+
+def limit(r, o, readings, held):
+    """One turn of bench_limit: appends its tokens a second (of the faster form) and the held rate of products."""
+    argv = [o.bench_limit, "--whole", "--hold", str(o.hold), r["limit"]]
+    if o.library_path:
+        argv[1:1] = ["--library-path", o.library_path]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    rates = [float(m) for m in re.findall(r"^%s .*\)\s+(\d+)\s+\d+ %%$" % re.escape(r["limit"]), done.stdout, re.M)]
+    cube = re.search(r"held: (\d+) TFLOP/s", done.stdout)
+    if done.returncode or not rates:
+        return f"bench_limit: {' / '.join(done.stdout.split(chr(10))[-3:])[-200:]}"
+    readings.append(max(rates))
+    held.append(float(cube.group(1)) if cube else 0)
+    return ""
+
+
+# ---- a row -------------------------------------------------------------------------------------------------------
+
+
+def caches(folder):
+    """Empty caches of compiled kernels, for the GPU's driver and for PyTorch."""
+    shutil.rmtree(folder, ignore_errors=True)
+    names = {"CUDA_CACHE_PATH": "cuda", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
+    for variable, name in names.items():
+        os.environ[variable] = os.path.join(folder, name)
+        os.makedirs(os.environ[variable])
+
+
+def measure(name, r, o, data, folder):
+    found, missing = programs(r, o, data)
+    readings, held, why = [], [], ""
+    caches(os.path.join(folder, "caches"))
+    for i in range(o.rounds):
+        if o.bench_limit:
+            why = limit(r, o, readings, held) or why
+        for p in found if i % 2 == 0 else found[::-1]:
+            if not p.error:
+                run(p, o, r["warm"], folder)
+    result = {"row": name, "tokens_per_step": r["step"], "missing": missing, "note": r["note"],
+              "limit_tokens_per_s": statistics.median(readings) if readings else None, "limit_error": why,
+              "held_tflops": statistics.median(held) if held else None,
+              "programs": {p.name: p.summary() for p in found}}
+    for n, s in result["programs"].items():
+        if "ms" in s:
+            s["tokens_per_s"], s["low"], s["high"] = (1e3 * r["step"] / s[k] for k in ("ms", "ms_high", "ms_low"))
+            if readings and "micro-batch" not in n:
+                s["share_of_limit"] = s["tokens_per_s"] / result["limit_tokens_per_s"]
+    rate = {n: s["tokens_per_s"] for n, s in result["programs"].items() if "ms" in s}
+    others = [v for n, v in rate.items() if not n.startswith("ours")]
+    if "ours" in rate and others:
+        result["ratio_to_best_peer"] = rate["ours"] / max(others)
+    again = f"ours, micro-batch {r['again']}"
+    if "ours" in rate and again in rate:
+        result[f"ratio_to_micro_batch_{r['again']}"] = rate["ours"] / rate[again]
+    return result
+
+
+def say(result, r):
+    held = f", product of 8192 cubed {result['held_tflops']:.0f} TFLOP/s" if result["held_tflops"] else ""
+    limit_says = f"limit {result['limit_tokens_per_s']:,.0f} tok/s" if result["limit_tokens_per_s"] else \
+        result["limit_error"] or "no --bench-limit"
+    print(f"{result['row']}, {r['micro_batch']} x {r['tokens']}, {r['type']}: {limit_says}{held}")
+    for name, s in result["programs"].items():
+        if "ms" not in s:
+            print(f"  {name}: {s['error']}")
+            continue
+        text = f"  {name}: {s['tokens_per_s']:,.0f} tok/s ({s['low']:,.0f} to {s['high']:,.0f}, {s['steps']} steps)"
+        if "share_of_limit" in s:
+            text += f", {100 * s['share_of_limit']:.1f} % of the limit"
+        if s["memory_gib"] is not None:
+            text += f", {s['memory_gib']:.1f} GiB"
+        text += "".join(f" ({k.replace(', GiB', '')} {s[k]:.1f})" for k in ("slabs, GiB", "torch, GiB") if k in s)
+        warm = s["first_step_s"][1:]
+        text += f", first step after {s['first_step_s'][0]:.1f} s" + (f", warm {min(warm):.1f} s" if warm else "")
+        print(text + (f"; {s['error']}" if "error" in s else ""))
+    for key, value in result.items():
+        if key.startswith("ratio"):
+            print(f"  ours / {key[9:].replace('_', ' ')}: {value:.3f}")
+    if result["missing"]:
+        print(f"  not given: {', '.join(result['missing'])}")
+    if result["note"]:
+        print(f"  {result['note']}")
+    sys.stdout.flush()
+
+
+def options():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("rows", nargs="*", metavar="ROW", help=f"of {', '.join(ROWS)}; default: all")
+    p.add_argument("--train", required=True, help="our program")
+    p.add_argument("--bench-limit", help="tests/bench_limit of a build with CUDA")
+    p.add_argument("--llmc", help="llm.c's train_gpt2cu, built with cuDNN")
+    p.add_argument("--llmq", help="llm.q's train")
+    p.add_argument("--torch", metavar="PYTHON", help="a Python that has PyTorch (and transformers)")
+    p.add_argument("--nanogpt", metavar="FOLDER", help="a checkout of nanoGPT, in place of a plain GPT-2 in PyTorch")
+    p.add_argument("--peers", nargs="*", help="of these only: llm.c, llm.q, gpt, layers, chunked, whole")
+    p.add_argument("--library-path", help="folders of NVIDIA's libraries, separated by colons")
+    p.add_argument("--ours-args", default="", help="further options of ours, in one word")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--steps", type=int, default=20, help="of a turn at most (default 20)")
+    p.add_argument("--seconds", type=float, default=40, help="of a turn's steps at most, at least 2 steps (default 40)")
+    p.add_argument("--hold", type=float, default=2, help="seconds that bench_limit holds its step (default 2)")
+    p.add_argument("--budget", type=float, default=1e9, help="no row is begun after so many seconds")
+    p.add_argument("--json", metavar="FILE", help="also write the figures into this file")
+    o = p.parse_args()
+    for name in o.rows:
+        if name not in ROWS:
+            p.error(f"{name} is not a row: {', '.join(ROWS)}")
+    for name in ("train", "bench_limit", "llmc", "llmq", "nanogpt"):
+        path = getattr(o, name)
+        if path and not os.path.exists(path):
+            p.error(f"--{name.replace('_', '-')} {path} does not exist")
+        if path:
+            setattr(o, name, os.path.abspath(path))
+    return o
+
+
+def main():
+    o = options()
+    results, start = [], time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        data = Data(folder, 8 << 20)
+        for name in o.rows or ROWS:
+            if time.perf_counter() - start > o.budget:
+                print(f"{name}: not begun, the time is up")
+                continue
+            results.append(measure(name, ROWS[name], o, data, folder))
+            say(results[-1], ROWS[name])
+            if o.json:
+                with open(o.json, "w", encoding="utf-8") as f:
+                    json.dump(results, f, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
