@@ -18,7 +18,7 @@ from hf446 import beside, torch, transformers
 gradients = beside("gradients")
 
 CONVERT, TRAIN, PREP, TOK, LOGITS, STORIES = (sys.argv[1:7] + [None] * 6)[:6]
-RUNS = ("gpt2", "llama", "llama-3.2", "llama-bias", "llama-linear", "mistral", "mistral-window", "gemma2", "qwen2", "qwen2-tied", "gpt_neox", "gpt_neox-serial", "phi3", "phi3-long", "phi3-short", "mixtral", "qwen2_moe", "qwen2_moe-norm")
+RUNS = ("gpt2", "llama", "llama-3.2", "llama-bias", "llama-linear", "llama-dynamic", "llama-yarn", "mistral", "mistral-window", "gemma2", "qwen2", "qwen2-tied", "qwen2-yarn", "gpt_neox", "gpt_neox-dynamic", "gpt_neox-serial", "phi3", "phi3-long", "phi3-short", "mixtral", "qwen2_moe", "qwen2_moe-norm")
 SMALL = dict(hidden_size=24, intermediate_size=20, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2,
              max_position_embeddings=48, vocab_size=37, bos_token_id=1, eos_token_id=2, pad_token_id=None)
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
@@ -36,12 +36,18 @@ MODELS = {
     "llama-bias": ("Llama", dict(SMALL, attention_bias=True, mlp_bias=True), "float16", None),
     "llama-attention-bias": ("Llama", dict(SMALL, attention_bias=True), "float32", None),
     "llama-linear": ("Llama", dict(SMALL, rope_scaling=dict(rope_type="linear", factor=2.0)), "float32", None),
+    "llama-dynamic": ("Llama", dict(SMALL, head_dim=8, max_position_embeddings=6, rope_scaling=dict(rope_type="dynamic", factor=2.0)), "float32", None),
+    "llama-yarn": ("Llama", dict(SMALL, head_dim=16, max_position_embeddings=8, rope_scaling=dict(
+        rope_type="yarn", factor=4.0, beta_fast=1.0, beta_slow=0.05, attention_factor=1.2)), "float32", None),
     "mistral": ("Mistral", dict(SMALL, head_dim=8, sliding_window=None), "float32", 3000),
     "mistral-window": ("Mistral", dict(SMALL, sliding_window=4), "float32", None),
     "qwen2": ("Qwen2", dict(SMALL, rope_theta=1e6), "bfloat16", None),
     "qwen2-tied": ("Qwen2", dict(SMALL, tie_word_embeddings=True), "float32", 6000),
+    "qwen2-yarn": ("Qwen2", dict(SMALL, rope_scaling=dict(type="yarn", factor=4.0, original_max_position_embeddings=48)), "float32", None),
     "gpt_neox": ("GPTNeoX", dict(NEOX, num_attention_heads=3, rotary_pct=0.5), "float32", 9000),
     "gpt_neox-serial": ("GPTNeoX", dict(NEOX, num_attention_heads=3, rotary_pct=0.5, use_parallel_residual=False), "float32", None),
+    "gpt_neox-dynamic": ("GPTNeoX", dict(NEOX, num_attention_heads=3, rotary_pct=0.5, max_position_embeddings=4,
+                                         rope_scaling=dict(rope_type="dynamic", factor=4.0)), "float32", None),
     "mixtral": ("Mixtral", dict(SMALL, num_local_experts=3), "bfloat16", 9000),
     "qwen2_moe": ("Qwen2Moe", dict(SMALL, **MOE, shared_expert_intermediate_size=14, mlp_only_layers=[1]), "float32", None),
     "qwen2_moe-norm": ("Qwen2Moe", dict(SMALL, **MOE, shared_expert_intermediate_size=14, norm_topk_prob=True, decoder_sparse_step=2), "float32", None),

@@ -46,6 +46,11 @@ MODELS = {
     "qwen3-tied": ("Qwen3", dict(SMALL, head_dim=8, tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=1e6)), "float32", True),
     "qwen3-yarn": ("Qwen3", dict(SMALL, head_dim=8, rope_parameters=dict(rope_type="yarn", factor=4.0, rope_theta=1e6,
                                                                          original_max_position_embeddings=48)), "float32", True),
+    "llama-yarn": ("Llama", dict(SMALL, head_dim=16, rope_parameters=dict(
+        rope_type="yarn", factor=6.0, original_max_position_embeddings=8, beta_fast=1.0, beta_slow=0.05, mscale=1.0, mscale_all_dim=0.5,
+        truncate=False, rope_theta=1e4)), "float32", True),
+    "llama-dynamic": ("Llama", dict(SMALL, head_dim=8, max_position_embeddings=6, rope_parameters=dict(
+        rope_type="dynamic", factor=2.0, rope_theta=1e4)), "float32", True),
     "qwen3_moe": ("Qwen3Moe", dict(MOE, head_dim=8), "bfloat16", True),
     "qwen3_moe-fused": ("Qwen3Moe", dict(MOE, head_dim=8, norm_topk_prob=True), "float32", False),
     "qwen2_moe-fused": ("Qwen2Moe", dict(MOE, shared_expert_intermediate_size=14), "bfloat16", False),
@@ -66,7 +71,7 @@ MODELS = {
         rope_type="longrope", short_factor=[1.0, 1.5], long_factor=[1.0, 2.0], rope_theta=1e4)), "float32", True),
     "gemma2": ("Gemma2", dict(SMALL, head_dim=8, query_pre_attn_scalar=24, sliding_window=4, attn_logit_softcapping=2.0), "float32", True),
 }
-RUNS = ("gpt2", "llama", "mistral", "gemma2", "gemma3", "gemma3-scaled", "qwen2", "qwen3", "qwen3-tied", "gpt_neox", "gpt_neox-memory", "phi3", "phi3-long",
+RUNS = ("gpt2", "llama", "mistral", "gemma2", "gemma3", "gemma3-scaled", "qwen2", "qwen3", "qwen3-tied", "qwen3-yarn", "llama-yarn", "llama-dynamic", "gpt_neox", "gpt_neox-memory", "phi3", "phi3-long",
         "qwen3_moe", "qwen3_moe-fused", "qwen2_moe-fused", "mixtral-fused")
 GRADIENTS = ("qwen3", "qwen3-tied", "gemma3", "gemma3-scaled", "qwen3_moe", "qwen3_moe-fused")  # recorded; those of other families are compared where 4.46 is, in hf.py
 NEW = ("Qwen3", "Qwen3Moe", "Gemma3")  # not in 4.46

@@ -51,12 +51,14 @@ static void stage(struct decoder *d, const int32_t *id, int64_t n)
     free(position);
 }
 
-/* Whether longrope's factors change with the next n ids, for those of the cache, too. */
+/* Whether rotary positions change with the next n ids, those of the cache, too: longrope's once,
+ * those of dynamic scaling with each id. */
 static bool turns_long(const struct decoder *d, int64_t n)
 {
     const struct spec *s = &d->rank->config.spec;
-    return s->rope_scaling == SPEC_ROPE_LONG && d->past <= s->rope_old_length &&
-           d->past + n > s->rope_old_length;
+    bool once = s->rope_scaling == SPEC_ROPE_LONG;
+    return spec_rope_by_length(s) && d->past + n > s->rope_old_length &&
+           (!once || d->past <= s->rope_old_length);
 }
 
 int decoder_feed(struct decoder *d, const int32_t *id, int64_t n, struct err *e)
@@ -71,13 +73,13 @@ int decoder_feed(struct decoder *d, const int32_t *id, int64_t n, struct err *e)
             return err_set(e, ERR_DATA, "token id %d is outside the model's vocabulary of %lld",
                            id[i], (long long)vocab);
     memcpy(d->seen + d->past, id, (size_t)n * sizeof(*id));
-    if (turns_long(d, n)) { /* as transformers: the whole text anew */
+    if (turns_long(d, n)) { /* as without a cache: the whole text anew */
         n += d->past;
         d->past = 0;
         id = d->seen;
     }
     struct model_pass p = {.n = n, .sequences = 1, .max_len = n, .past = d->past};
-    if (!d->past && r->config.spec.rope_scaling == SPEC_ROPE_LONG)
+    if (!d->past && spec_rope_by_length(&r->config.spec))
         model_fill_tables(&r->model, n);
     stage(d, id, n);
     model_forward(&r->model, &p);

@@ -397,15 +397,49 @@ static void new_family(const struct hf_model *m, struct buf *b)
     }
 }
 
+static void add_number(struct buf *b, const char *key, double v)
+{
+    buf_addf(b, ", \"%s\": ", key);
+    jsonw_real(b, v);
+}
+
+/* The members of rope_scaling; none: positions are not scaled. */
+static void new_scaling(const struct spec *s, struct buf *b)
+{
+    static const char *const type[] = {[SPEC_ROPE_LLAMA3] = "llama3",
+                                       [SPEC_ROPE_LINEAR] = "linear",
+                                       [SPEC_ROPE_YARN] = "yarn",
+                                       [SPEC_ROPE_DYNAMIC] = "dynamic"};
+    bool yarn = s->rope_scaling == SPEC_ROPE_YARN, llama3 = s->rope_scaling == SPEC_ROPE_LLAMA3;
+    if (s->rope_scaling == SPEC_ROPE_PLAIN)
+        return;
+    buf_addf(b, "\"rope_type\": \"%s\"", type[s->rope_scaling]);
+    add_number(b, "factor", s->rope_factor);
+    if (llama3) {
+        add_number(b, "low_freq_factor", s->rope_low);
+        add_number(b, "high_freq_factor", s->rope_high);
+    }
+    if (yarn) {
+        add_number(b, "beta_fast", s->yarn.fast);
+        add_number(b, "beta_slow", s->yarn.slow);
+        add_number(b, "attention_factor", s->yarn.attention);
+        buf_adds(b, s->yarn.exact ? ", \"truncate\": false" : "");
+    }
+    if (yarn || llama3)
+        buf_addf(b, ", \"original_max_position_embeddings\": %lld", (long long)s->rope_old_length);
+}
+
 static void new_rotary(const struct hf_model *m, struct buf *b)
 {
     const struct spec *s = &m->spec;
     bool neox = m->family == HF_GPT_NEOX;
+    /* what is beyond it follows from the factor */
+    bool longer = s->rope_scaling == SPEC_ROPE_DYNAMIC || s->rope_scaling == SPEC_ROPE_YARN;
     put_int(b, "hidden_size", s->hidden);
     put_int(b, "intermediate_size", s->ffn);
     put_int(b, "num_hidden_layers", s->layers);
     put_int(b, "num_attention_heads", s->heads);
-    put_int(b, "max_position_embeddings", s->max_positions);
+    put_int(b, "max_position_embeddings", longer ? s->rope_old_length : s->max_positions);
     put_real(b, "attention_dropout", s->attention_dropout);
     if (neox) {
         put_text(b, "hidden_act", s->act == SPEC_GELU_ERF ? "gelu" : "gelu_new");
@@ -428,16 +462,7 @@ static void new_rotary(const struct hf_model *m, struct buf *b)
         put_real(b, "partial_rotary_factor", s->rope_percent);
     put_real(b, "rope_theta", s->rope_base);
     struct buf scaling = {0};
-    if (s->rope_scaling == SPEC_ROPE_LLAMA3) {
-        buf_adds(&scaling, "\"rope_type\": \"llama3\", \"factor\": ");
-        jsonw_real(&scaling, s->rope_factor);
-        buf_adds(&scaling, ", \"low_freq_factor\": ");
-        jsonw_real(&scaling, s->rope_low);
-        buf_adds(&scaling, ", \"high_freq_factor\": ");
-        jsonw_real(&scaling, s->rope_high);
-        buf_addf(&scaling, ", \"original_max_position_embeddings\": %lld",
-                 (long long)s->rope_old_length);
-    }
+    new_scaling(s, &scaling);
     put_key(b, "rope_scaling");
     buf_addf(b, scaling.len ? "{%s}" : "null", buf_str(&scaling));
     put_key(b, "rope_parameters");

@@ -236,12 +236,8 @@ void model_place_finish(struct acts *a)
 
 /* Llama 3's rule for long contexts: slow waves are stretched by `factor`, fast ones kept, those
  * between mixed. */
-static double scaled_frequency(const struct spec *s, double f)
+static double llama3_frequency(const struct spec *s, double f)
 {
-    if (s->rope_scaling == SPEC_ROPE_LINEAR)
-        return f / s->rope_factor;
-    if (s->rope_scaling != SPEC_ROPE_LLAMA3)
-        return f;
     double wave = 2 * acos(-1.0) / f, old = (double)s->rope_old_length;
     if (wave > old / s->rope_low)
         return f / s->rope_factor;
@@ -249,6 +245,37 @@ static double scaled_frequency(const struct spec *s, double f)
         return f;
     double smooth = (old / wave - s->rope_low) / (s->rope_high - s->rope_low);
     return (1 - smooth) * f / s->rope_factor + smooth * f;
+}
+
+/* The pair, as a fraction, that turns so many times in the old length. */
+static double yarn_pair(const struct spec *s, double turns)
+{
+    double waves = (double)s->rope_old_length / (turns * 2 * acos(-1.0));
+    return (double)spec_rotary(s) * log(waves) / (2 * log(s->rope_base));
+}
+
+static double yarn_frequency(const struct spec *s, int64_t i, double f)
+{
+    double first = yarn_pair(s, s->yarn.fast), last = yarn_pair(s, s->yarn.slow);
+    if (!s->yarn.exact) {
+        first = floor(first);
+        last = ceil(last);
+    }
+    first = fmax(first, 0);
+    last = fmin(last, (double)spec_rotary(s) - 1);
+    double slow = ((double)i - first) / (last == first ? 0.001 : last - first);
+    slow = fmin(fmax(slow, 0), 1);
+    return (1 - slow) * f + slow * f / s->rope_factor;
+}
+
+/* The base grows with what the sequence is longer than the old length. */
+static double dynamic_base(const struct spec *s, int64_t length)
+{
+    double d = (double)spec_rotary(s);
+    double longer = (double)length / (double)s->rope_old_length;
+    if (longer <= 1 || FAULT("dynamic"))
+        return s->rope_base;
+    return s->rope_base * pow(s->rope_factor * longer - (s->rope_factor - 1), d / (d - 2));
 }
 
 static void acts_put(void *p, enum dtype d, int64_t i, double v)
@@ -259,21 +286,39 @@ static void acts_put(void *p, enum dtype d, int64_t i, double v)
         ((float *)p)[i] = (float)v;
 }
 
-/* The angle of pair i from one position to the next; `far`: of longrope's longer sequences. */
-static double frequency(const struct spec *s, int64_t i, bool far)
+static double power_frequency(const struct spec *s, double base, int64_t i)
 {
-    double f = pow(s->rope_base, -(double)(2 * i) / (double)spec_rotary(s));
-    if (s->rope_scaling != SPEC_ROPE_LONG)
-        return scaled_frequency(s, f);
-    return f / (far && !FAULT("longrope") ? s->longrope.far[i] : s->longrope.near[i]);
+    return pow(base, -(double)(2 * i) / (double)spec_rotary(s));
 }
 
-/* The angle of pair i in a sequence of `length`. */
-static double angle_of(const struct spec *s, int64_t i, int64_t length, bool local)
+/* The angle of pair i from one position to the next, in a sequence of `length`. */
+static double frequency(const struct spec *s, int64_t i, int64_t length)
 {
-    if (local)
-        return pow(s->rope_local_base, -(double)(2 * i) / (double)spec_rotary(s));
-    return frequency(s, i, length > s->rope_old_length);
+    double f = power_frequency(s, s->rope_base, i);
+    bool far = length > s->rope_old_length;
+    switch (s->rope_scaling) {
+    case SPEC_ROPE_PLAIN:
+        return f;
+    case SPEC_ROPE_LLAMA3:
+        return llama3_frequency(s, f);
+    case SPEC_ROPE_LONG:
+        return f / (far && !FAULT("longrope") ? s->longrope.far[i] : s->longrope.near[i]);
+    case SPEC_ROPE_LINEAR:
+        return f / s->rope_factor;
+    case SPEC_ROPE_YARN:
+        return yarn_frequency(s, i, f);
+    case SPEC_ROPE_DYNAMIC:
+        return power_frequency(s, dynamic_base(s, length), i);
+    }
+    BUG("rotary scaling %d", (int)s->rope_scaling);
+}
+
+/* By what cosines and sines are multiplied. */
+static double table_scale(const struct spec *s)
+{
+    return s->rope_scaling == SPEC_ROPE_LONG   ? s->longrope.attention
+           : s->rope_scaling == SPEC_ROPE_YARN ? s->yarn.attention
+                                               : 1;
 }
 
 static void fill_tables(struct model *m, struct tensor c, struct tensor s, int64_t length,
@@ -283,10 +328,10 @@ static void fill_tables(struct model *m, struct tensor c, struct tensor s, int64
     int64_t half = c.size[1];
     size_t bytes = tensor_bytes(c);
     void *cosines = mem_new(1, bytes), *sines = mem_new(1, bytes);
-    bool is_long = m->spec->rope_scaling == SPEC_ROPE_LONG;
-    double scale = is_long ? m->spec->longrope.attention : 1;
+    double scale = local ? 1 : table_scale(m->spec);
     for (int64_t i = 0; i < half; i++) {
-        double turn = angle_of(m->spec, i, length, local);
+        double turn = local ? power_frequency(m->spec, m->spec->rope_local_base, i)
+                            : frequency(m->spec, i, length);
         for (int64_t pos = 0; pos < c.size[0]; pos++) {
             double angle = (double)pos * turn;
             acts_put(cosines, c.dtype, pos * half + i, scale * cos(angle));

@@ -188,7 +188,7 @@ void model_place_finish(struct acts *a);
 void model_share_batch(struct acts *a, const struct acts *from);
 void model_finish(struct model *m);
 
-/* Fills cos and sin through the device, for sequences of `length` (longrope depends on it): after
+/* Fills cos and sin through the device, for sequences of `length` (spec_rope_by_length): after
  * binding, and when decoding begins a text of another length. */
 void model_fill_tables(struct model *m, int64_t length);
 

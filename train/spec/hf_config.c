@@ -504,7 +504,7 @@ int hf_model_of_spec(const struct spec *s, const char *name, struct hf_model *re
     struct hf_model m = {.spec = *s};
     m.qkv_bias = s->bias || s->qkv_bias;
     m.out_bias = m.mlp_bias = s->bias;
-    if (s->features || s->rope_scaling > SPEC_ROPE_LLAMA3 || s->rope_local_base > 0)
+    if (s->features || s->rope_scaling == SPEC_ROPE_LONG || s->rope_local_base > 0)
         return err_set(e, ERR_USAGE, "%s: it has no config.json, which its family needs", name);
     bool moe = s->experts && !layernorm && rope && !s->parallel && s->rope_percent == 1;
     if (moe && !s->qk_norm && s->qkv_bias && s->shared_gate && s->hidden == s->heads * s->head_dim)
@@ -522,7 +522,7 @@ int hf_model_of_spec(const struct spec *s, const char *name, struct hf_model *re
              s->hidden == s->heads * s->head_dim)
         m.family = HF_GPT2;
     else if (layernorm && rope && !gated && s->bias && s->kv_heads == s->heads &&
-             s->rope_scaling == SPEC_ROPE_PLAIN && s->hidden == s->heads * s->head_dim)
+             s->hidden == s->heads * s->head_dim)
         m.family = HF_GPT_NEOX;
     else if (s->parallel)
         return err_set(e, ERR_USAGE,

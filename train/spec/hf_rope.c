@@ -21,9 +21,6 @@ static const char *const rope_keys[] = {"rope_type",        "type",
                                         "short_factor",     "long_factor",
                                         "short_mscale",     "long_mscale"};
 
-/* Types of scaling that are carried along in the configuration but not run. */
-static const char *const carried[] = {"dynamic", "yarn"};
-
 static bool rope_among(const char *word, const char *const *list, size_t n)
 {
     bool found = false;
@@ -88,6 +85,47 @@ static void rope_long(struct hf_reader *in, const struct hf_reader *root, struct
                 longer > 1 ? sqrt(1 + log(longer) / log((double)s->rope_old_length)) : 1);
 }
 
+/* Positions that the scaling is for, where they are more than those of training. */
+static void rope_reach(struct spec *s)
+{
+    double reach = s->rope_factor * (double)s->rope_old_length;
+    if (reach > (double)s->max_positions && reach < 1 << 28)
+        s->max_positions = (int64_t)reach;
+}
+
+static void rope_dynamic(struct hf_reader *in, struct hf_reader *root, struct spec *s)
+{
+    s->rope_scaling = SPEC_ROPE_DYNAMIC;
+    s->rope_factor = hf_real(in, "factor", 0);
+    s->rope_old_length = hf_need_int(root, "max_position_embeddings");
+    rope_reach(s);
+}
+
+static double yarn_attention(double factor, double scale)
+{
+    return factor > 1 ? 0.1 * scale * log(factor) + 1 : 1;
+}
+
+/* What is missing, or 0 in the bounds, has the value of transformers 5. */
+static void rope_yarn(struct hf_reader *in, struct hf_reader *root, struct spec *s)
+{
+    static const char old[] = "original_max_position_embeddings";
+    int64_t most = hf_need_int(root, "max_position_embeddings");
+    s->rope_scaling = SPEC_ROPE_YARN;
+    s->rope_old_length = hf_int(root, old, hf_int(in, old, most));
+    s->rope_factor = hf_real(in, "factor", (double)most / (double)s->rope_old_length);
+    double fast = hf_real(in, "beta_fast", 0), slow = hf_real(in, "beta_slow", 0);
+    double mscale = hf_real(in, "mscale", 0), all = hf_real(in, "mscale_all_dim", 0);
+    double f = s->rope_factor, usual = yarn_attention(f, 1);
+    if (mscale != 0 && all != 0)
+        usual = yarn_attention(f, mscale) / yarn_attention(f, all);
+    s->yarn = (struct spec_yarn){.fast = fast != 0 ? fast : 32,
+                                 .slow = slow != 0 ? slow : 1,
+                                 .attention = hf_real(in, "attention_factor", usual),
+                                 .exact = !hf_bool(in, "truncate", true)};
+    rope_reach(s);
+}
+
 /* rope_scaling, rope_parameters, or one layer type's part of the latter. */
 static void rope_object(struct hf_reader *h, const char *key, const struct json *v,
                         struct rope_seen *seen, struct spec *s)
@@ -115,8 +153,10 @@ static void rope_object(struct hf_reader *h, const char *key, const struct json 
         s->rope_factor = hf_real(&in, "factor", 0);
     } else if (!strcmp(type, "longrope") || !strcmp(type, "su")) {
         rope_long(&in, h, s);
-    } else if (rope_among(type, carried, sizeof(carried) / sizeof(*carried))) {
-        s->features |= SPEC_ROPE_OTHER;
+    } else if (!strcmp(type, "dynamic")) {
+        rope_dynamic(&in, h, s);
+    } else if (!strcmp(type, "yarn")) {
+        rope_yarn(&in, h, s);
     } else if (strcmp(type, "default") != 0) {
         hf_refuse(&in, key, type, "this type of rotary scaling is not known");
     }
@@ -170,5 +210,13 @@ void hf_read_rope(struct hf_reader *h, double theta, struct spec *s)
     rope_number(h, "partial_rotary_factor", &seen.percent, &s->rope_percent);
     rope_number(h, "rotary_pct", &seen.percent, &s->rope_percent);
     rope_scaling(h, "rope_scaling", &seen, s);
+    enum spec_rope_scaling first = s->rope_scaling;
+    bool both = hf_get(h, "rope_scaling") && hf_get(h, "rope_parameters");
+    if (both)
+        s->rope_scaling = SPEC_ROPE_PLAIN;
     rope_scaling(h, "rope_parameters", &seen, s);
+    if (both && !h->code && s->rope_scaling != first)
+        h->code =
+            err_set(h->e, ERR_DATA,
+                    "%s: \"rope_scaling\" and \"rope_parameters\" are of different types", h->path);
 }

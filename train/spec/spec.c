@@ -23,7 +23,7 @@ struct field {
     double usual; /* of a model from before the field was there: what weft did then; NEEDED: it was
                      always there; DERIVED: derive() has it */
     size_t offset;
-    const char *choice[5]; /* texts of an enum's values, in its order */
+    const char *choice[6]; /* texts of an enum's values, in its order */
 };
 
 #define NEEDED NAN
@@ -52,7 +52,7 @@ static const struct field fields[] = {
     FIELD("rotary-base", FIELD_REAL, 10000, rope_base, NULL),
     FIELD("rotary-percent", FIELD_REAL, 1, rope_percent, NULL),
     FIELD("rope-scaling", FIELD_CHOICE, SPEC_ROPE_PLAIN, rope_scaling, "none", "llama3", "longrope",
-          "linear"),
+          "linear", "yarn", "dynamic"),
     FIELD("rope-scaling-factor", FIELD_REAL, 8, rope_factor, NULL),
     FIELD("rope-low-freq-factor", FIELD_REAL, 1, rope_low, NULL),
     FIELD("rope-high-freq-factor", FIELD_REAL, 4, rope_high, NULL),
@@ -89,6 +89,10 @@ static const struct field fields[] = {
     FIELD("longrope-short-factors", FIELD_FACTORS, 0, longrope.near, NULL),
     FIELD("longrope-long-factors", FIELD_FACTORS, 0, longrope.far, NULL),
     FIELD("longrope-attention-factor", FIELD_REAL, 0, longrope.attention, NULL),
+    FIELD("yarn-beta-fast", FIELD_REAL, 0, yarn.fast, NULL),
+    FIELD("yarn-beta-slow", FIELD_REAL, 0, yarn.slow, NULL),
+    FIELD("yarn-attention-factor", FIELD_REAL, 0, yarn.attention, NULL),
+    FIELD("yarn-exact-range", FIELD_BOOL, false, yarn.exact, NULL),
     FIELD("rotary-base-local", FIELD_REAL, 0, rope_local_base, NULL),
     FIELD("features", FIELD_FEATURES, 0, features, NULL),
 };
@@ -120,7 +124,7 @@ static const struct {
     {SPEC_ZERO_CENTERED, "zero-centered-norm", "norm weights stored less one"},
     {SPEC_SOFTCAP, "logit-softcapping", "logit soft-capping"},
     {SPEC_WINDOW, "sliding-window", "sliding-window attention"},
-    {SPEC_ROPE_OTHER, "rope-other", "rotary scaling other than llama3"},
+    {SPEC_ROPE_OTHER, "rope-other", "rotary scaling of some layers alone"},
     {SPEC_GATED_GELU, "gated-gelu", "a gated MLP with GELU"},
     {SPEC_EMBED_SCALE, "embedding-scale", "scaled embeddings"},
     {SPEC_QUERY_SCALE, "query-scale", "a query scale of its own"},
@@ -308,7 +312,7 @@ void spec_to_json(const struct spec *s, struct buf *out)
 static int read_choice(const struct field *f, const struct json *v, const char *name, int *ret,
                        struct err *e)
 {
-    for (int i = 0; v && v->kind == JSON_STRING && i < 5 && f->choice[i]; i++) {
+    for (int i = 0; v && v->kind == JSON_STRING && i < 6 && f->choice[i]; i++) {
         if (strcmp(v->string, f->choice[i]) == 0) {
             *ret = i;
             return 0;

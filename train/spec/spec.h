@@ -24,7 +24,14 @@ enum {
 enum spec_norm { SPEC_LAYERNORM, SPEC_RMSNORM };
 enum spec_act { SPEC_GELU_TANH, SPEC_GELU_ERF, SPEC_SWIGLU, SPEC_GEGLU_TANH, SPEC_GEGLU_ERF };
 enum spec_position { SPEC_LEARNED, SPEC_ROPE };
-enum spec_rope_scaling { SPEC_ROPE_PLAIN, SPEC_ROPE_LLAMA3, SPEC_ROPE_LONG, SPEC_ROPE_LINEAR };
+enum spec_rope_scaling {
+    SPEC_ROPE_PLAIN,
+    SPEC_ROPE_LLAMA3,
+    SPEC_ROPE_LONG,
+    SPEC_ROPE_LINEAR,
+    SPEC_ROPE_YARN,
+    SPEC_ROPE_DYNAMIC
+};
 
 /* Layers that differ from the others: the bit l % 8 of byte l / 8. */
 struct spec_layers {
@@ -44,7 +51,7 @@ enum spec_feature {
     SPEC_ZERO_CENTERED = 1 << 4,     /* norm weights are stored less one */
     SPEC_SOFTCAP = 1 << 5,           /* logits of attention or of the head pass through tanh */
     SPEC_WINDOW = 1 << 6,            /* attention over a window of positions */
-    SPEC_ROPE_OTHER = 1 << 7,        /* rotary scaling other than llama3, or a base per layer */
+    SPEC_ROPE_OTHER = 1 << 7,        /* scaled rotary positions of layers with a window alone */
     SPEC_GATED_GELU = 1 << 8,        /* a gated MLP with GELU */
     SPEC_EMBED_SCALE = 1 << 9,       /* embeddings are multiplied by sqrt(hidden) */
     SPEC_QUERY_SCALE = 1 << 10,      /* queries are scaled by something else than their width */
@@ -61,6 +68,17 @@ struct spec_longrope {
     double near[SPEC_LONGROPE_MAX], far[SPEC_LONGROPE_MAX], attention;
 };
 
+/*
+ * YaRN (Peng et al. 2023): pairs that turn more than `fast` times in rope_old_length positions keep
+ * their wavelength, those that turn less than `slow` times have it multiplied by rope_factor, those
+ * between are mixed; cosines and sines are multiplied by `attention`. The first and the last pair
+ * that are mixed are rounded to whole ones unless `exact`.
+ */
+struct spec_yarn {
+    double fast, slow, attention;
+    bool exact;
+};
+
 struct spec {
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn;
     int64_t vocab;         /* true size: ids are below it */
@@ -73,7 +91,8 @@ struct spec {
     double norm_eps;
     double rope_base, rope_percent;          /* percent: share of head_dim that is turned, 0 to 1 */
     double rope_factor, rope_low, rope_high; /* llama3 scaling: 8, 1, 4 */
-    int64_t rope_old_length;                 /* 8192 */
+    int64_t rope_old_length;                 /* 8192; of dynamic scaling (NTK), that beyond which
+                                                the base grows with the length of the sequence */
     struct spec_longrope longrope;
     bool tied;             /* the head is the word embedding */
     bool bias;             /* on linear layers (and LayerNorm always has one) */
@@ -98,8 +117,9 @@ struct spec {
     bool shared_gate;   /* whose output is multiplied by a sigmoid of its own */
     struct spec_layers dense; /* layers without experts */
     bool parallel;            /* attention and MLP both read the block's input (GPT-NeoX) */
-    unsigned features;        /* bits of enum spec_feature */
-    double init_std;          /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
+    struct spec_yarn yarn;
+    unsigned features; /* bits of enum spec_feature */
+    double init_std;   /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
     double hidden_dropout, attention_dropout; /* training only */
 };
 
@@ -150,6 +170,13 @@ static inline int64_t spec_window(const struct spec *s, int64_t layer)
 {
     return spec_layers_has(&s->windowed, layer) ? s->window : 0;
 }
+
+/* Whether rotary positions depend on the length of their sequence. */
+static inline bool spec_rope_by_length(const struct spec *s)
+{
+    return s->rope_scaling == SPEC_ROPE_LONG || s->rope_scaling == SPEC_ROPE_DYNAMIC;
+}
+
 /* Channels of a head that are turned by rotary positions; even. */
 int64_t spec_rotary(const struct spec *s);
 

@@ -67,12 +67,49 @@ static int check_longrope(const struct spec *s, int64_t pairs, struct err *e)
     for (int64_t i = 0; good && i < pairs; i++)
         good = s->longrope.near[i] > 0 && isfinite(s->longrope.near[i]) && s->longrope.far[i] > 0 &&
                isfinite(s->longrope.far[i]);
+    for (int64_t i = pairs; good && i < SPEC_LONGROPE_MAX; i++)
+        good = s->longrope.near[i] == 0 && s->longrope.far[i] == 0;
     return good
                ? 0
                : err_set(e, ERR_USAGE,
                          "longrope over %lld positions: expected factors above 0, one of each kind "
                          "for each of %lld pairs of channels (at most %d)",
                          (long long)s->rope_old_length, (long long)pairs, SPEC_LONGROPE_MAX);
+}
+
+static int check_yarn(const struct spec *s, struct err *e)
+{
+    const struct spec_yarn *y = &s->yarn;
+    if (!(y->slow > 0 && y->fast > y->slow) || !isfinite(y->fast))
+        return err_set(e, ERR_USAGE,
+                       "yarn's beta_fast is %g and beta_slow %g: expected beta_fast above "
+                       "beta_slow above 0",
+                       y->fast, y->slow);
+    if (!(y->attention > 0) || !isfinite(y->attention))
+        return err_set(e, ERR_USAGE, "yarn's attention factor is %g: it must be above 0",
+                       y->attention);
+    if (!(s->rope_base > 1))
+        return err_set(e, ERR_USAGE, "rotary-base is %g: with yarn it must be above 1",
+                       s->rope_base);
+    return 0;
+}
+
+/* Of those with a length from which on positions are scaled. */
+static int check_old_length(const struct spec *s, int64_t turned, struct err *e)
+{
+    if (s->rope_old_length < 1 || s->rope_old_length > SIZE_MAX_DIM)
+        return err_set(e, ERR_USAGE,
+                       "rotary scaling beyond %lld positions cannot be: expected 1 to %d",
+                       (long long)s->rope_old_length, SIZE_MAX_DIM);
+    if (s->rope_scaling == SPEC_ROPE_YARN)
+        return check_yarn(s, e);
+    if (turned < 4)
+        return err_set(
+            e, ERR_USAGE,
+            "dynamic rotary scaling: %lld dimensions of a head would be turned, expected "
+            "at least 4",
+            (long long)turned);
+    return 0;
 }
 
 static int check_rope(const struct spec *s, struct err *e)
@@ -102,6 +139,8 @@ static int check_rope(const struct spec *s, struct err *e)
                        s->rope_factor);
     if (s->rope_scaling == SPEC_ROPE_LINEAR)
         return 0;
+    if (s->rope_scaling == SPEC_ROPE_YARN || s->rope_scaling == SPEC_ROPE_DYNAMIC)
+        return check_old_length(s, turned, e);
     if (!(s->rope_low > 0 && s->rope_high > s->rope_low) || !isfinite(s->rope_high) ||
         s->rope_old_length < 1)
         return err_set(e, ERR_USAGE,
@@ -261,7 +300,9 @@ void spec_settle(struct spec *s)
     }
     if (s->rope_scaling != SPEC_ROPE_LONG)
         s->longrope = (struct spec_longrope){0};
-    if (s->rope_scaling != SPEC_ROPE_LLAMA3 && s->rope_scaling != SPEC_ROPE_LINEAR)
+    if (s->rope_scaling != SPEC_ROPE_YARN)
+        s->yarn = (struct spec_yarn){0};
+    if (s->rope_scaling == SPEC_ROPE_PLAIN || s->rope_scaling == SPEC_ROPE_LONG)
         s->rope_factor = 8;
     if (s->rope_scaling != SPEC_ROPE_LLAMA3) {
         s->rope_low = 1;

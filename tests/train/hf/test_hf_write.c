@@ -88,7 +88,7 @@ static void a_model_of_ours(void)
     struct spec neox = s;
     struct err e;
     struct buf b = {0}, what = {0};
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 9; i++) {
         if (i == 1)
             s.position = SPEC_ROPE, s.rope_base = 500, s.rope_percent = 0.5, spec_settle(&s),
             neox = s;
@@ -100,6 +100,12 @@ static void a_model_of_ours(void)
             s.qkv_bias = false, s.qk_norm = true, s.head_dim = 16;
         if (i == 5) /* again from GPT-NeoX on */
             s = neox, s.parallel = true;
+        if (i == 6)
+            s.rope_scaling = SPEC_ROPE_LINEAR, s.rope_factor = 3.5;
+        if (i == 7)
+            s.rope_scaling = SPEC_ROPE_DYNAMIC, s.rope_old_length = 16, s.max_positions = 56;
+        if (i == 8)
+            s.rope_scaling = SPEC_ROPE_YARN, s.yarn = (struct spec_yarn){8, 0.5, 1.25, true};
         spec_settle(&s);
         T_OK(hf_model_of_spec(&s, "run", &m, &e), &e);
         hf_config_new(&m, DTYPE_F32, ids, &b);

@@ -254,7 +254,59 @@ static void neox_cache_equals_whole(void)
 /* Logits of the last of n ids, once with the keys of all others in the cache. */
 static void phi3_cache_equals_whole(void)
 {
-    check_cache(tiny_phi3());
+    struct spec s = tiny_phi3();
+    s.init_std = 0.5; /* so that other positions are other logits */
+    check_cache(s);
+}
+
+/* Logits of the last of n ids of a decoder that begins with them. */
+static void logits_of_text(struct spec s, int n, double ret[TINY_VOCAB])
+{
+    struct err e;
+    struct decoder d;
+    int32_t id[TINY_LENGTH] = {3, 1, 4, 1, 5, 9, 2, 6, 5};
+    struct rank_config c = tiny_config(s, DTYPE_F32);
+    c.use = MODEL_DECODE;
+    c.micro_batch = 1;
+    T_OK(rank_open(&rank, &c, &e), &e);
+    decoder_init(&d, &rank);
+    T_OK(decoder_feed(&d, id, n, &e), &e);
+    memcpy(ret, d.host, TINY_VOCAB * sizeof(*ret));
+    slab_reset(&rank.slab[SLAB_WORKSPACE], 0);
+    decoder_finish(&d);
+    rank_close(&rank);
+}
+
+/* Up to the old length nothing is scaled, then the base is what another model has always. */
+static void dynamic_grows_the_base(void)
+{
+    struct spec plain = tiny_llama(), s;
+    double a[TINY_VOCAB], b[TINY_VOCAB];
+    plain.head_dim = 6;
+    plain.init_std = 0.5;
+    s = plain;
+    s.rope_scaling = SPEC_ROPE_DYNAMIC;
+    s.rope_factor = 4;
+    s.rope_old_length = 4;
+    logits_of_text(plain, 4, a);
+    logits_of_text(s, 4, b);
+    T_MEM(a, b, sizeof(a));
+    plain.rope_base *= pow(4.0 * 8 / 4 - 3, 6.0 / 4);
+    logits_of_text(plain, 8, a);
+    logits_of_text(s, 8, b);
+    T_MEM(a, b, sizeof(a));
+}
+
+/* The base grows with each id, for those of the cache, too. */
+static void dynamic_cache_equals_whole(void)
+{
+    struct spec s = tiny_llama();
+    s.head_dim = 6;
+    s.rope_scaling = SPEC_ROPE_DYNAMIC;
+    s.rope_factor = 4;
+    s.rope_old_length = TINY_LENGTH / 2;
+    s.init_std = 0.5;
+    check_cache(s);
 }
 
 /* The tables follow the text's length: with factors that differ, so do the logits of a long one. */
@@ -345,7 +397,8 @@ T_MAIN(T_CASE(documents_do_not_see_each_other), T_CASE(gpt_gradients),
        T_CASE(llama_gradients), T_CASE(qwen3_gradients), T_CASE(qwen_moe_gradients),
        T_CASE(qwen_moe_cache_equals_whole), T_CASE(gemma2_gradients), T_CASE(gemma3_gradients),
        T_CASE(gemma2_cache_equals_whole), T_CASE(phi3_gradients), T_CASE(phi3_cache_equals_whole),
-       T_CASE(longrope_follows_the_length), T_CASE(neox_gradients), T_CASE(neox_cache_equals_whole),
+       T_CASE(longrope_follows_the_length), T_CASE(dynamic_cache_equals_whole),
+       T_CASE(dynamic_grows_the_base), T_CASE(neox_gradients), T_CASE(neox_cache_equals_whole),
        T_CASE(qwen3_cache_equals_whole), T_CASE(mixtral_gradients),
        T_CASE(mixtral_cache_equals_whole), T_CASE(llama_gradients_tied_partial_rotary_qkv_bias),
        T_CASE(gpt_cache_equals_whole), T_CASE(llama_cache_equals_whole),

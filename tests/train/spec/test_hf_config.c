@@ -239,18 +239,19 @@ static void what_train_lacks_is_a_feature(void)
         unsigned features;
     } c[] = {
         {"{\"model_type\": \"llama\", " TINY ", \"attention_bias\": true}", SPEC_PART_BIAS},
-        {"{\"model_type\": \"llama\", " TINY
-         ", \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}}",
+        {"{\"model_type\": \"gemma3_text\", " TINY ", \"rope_parameters\":"
+         " {\"full_attention\": {\"rope_theta\": 5e5}, \"sliding_attention\":"
+         " {\"rope_type\": \"linear\", \"factor\": 2}}}",
          SPEC_ROPE_OTHER},
     };
     struct err e;
     struct spec s;
     for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
         T_OK(read_text(c[i].text, &s, &e), &e);
-        T_EQ(s.features, c[i].features);
+        T_EQ(s.features & c[i].features, c[i].features);
         T_EQ(spec_can_run(&s, "x", &e), c[i].features ? ERR_USAGE : 0);
     }
-    T_ERR(spec_can_run(&s, "x", &e), &e, ERR_USAGE, "rotary scaling other than");
+    T_ERR(spec_can_run(&s, "x", &e), &e, ERR_USAGE, "rotary scaling of some layers");
 }
 
 static void gemma(void)
@@ -291,6 +292,65 @@ static void gemma(void)
     T_CHECK(s.rope_base == 5e5 && s.rope_local_base == 5e3 && spec_rope_local(&s, 1));
 }
 
+#define SCALED(...) "{\"model_type\": \"llama\", " TINY ", \"rope_scaling\": {" __VA_ARGS__ "}}"
+
+static void scaled_rotary_positions(void)
+{
+    struct err e;
+    struct spec s;
+    T_OK(read_text(SCALED("\"type\": \"dynamic\", \"factor\": 2.5"), &s, &e), &e);
+    T_OK(spec_can_run(&s, "x", &e), &e);
+    T_CHECK(s.rope_scaling == SPEC_ROPE_DYNAMIC && s.rope_factor == 2.5);
+    T_EQ(s.rope_old_length, 8192);
+    T_EQ(s.max_positions, 20480);
+    T_OK(read_text(SCALED("\"rope_type\": \"yarn\", \"factor\": 4"), &s, &e), &e);
+    T_OK(spec_can_run(&s, "x", &e), &e);
+    T_CHECK(s.rope_scaling == SPEC_ROPE_YARN && s.yarn.fast == 32 && s.yarn.slow == 1);
+    T_NEAR(s.yarn.attention, 1.1386294361119891, 1e-12);
+    T_CHECK(!s.yarn.exact && s.max_positions == 32768);
+    /* the file's length is the new one, and the factor follows */
+    T_OK(read_text(SCALED("\"rope_type\": \"yarn\", \"original_max_position_embeddings\": 2048,"
+                          " \"mscale\": 0.5, \"mscale_all_dim\": 1, \"truncate\": false,"
+                          " \"beta_fast\": 16, \"beta_slow\": 2"),
+                   &s, &e),
+         &e);
+    T_CHECK(s.rope_factor == 4 && s.rope_old_length == 2048 && s.max_positions == 8192);
+    T_CHECK(s.yarn.exact && s.yarn.fast == 16 && s.yarn.slow == 2);
+    T_NEAR(s.yarn.attention, 1.0693147180559945 / 1.1386294361119891, 1e-12);
+}
+
+static void rotary_positions_that_cannot_be(void)
+{
+    static const struct {
+        const char *text, *words;
+    } c[] = {
+        {SCALED("\"type\": \"dynamic\""), "rope-scaling-factor"},
+        {SCALED("\"type\": \"yarn\", \"factor\": 1e400"), "factor"},
+        {SCALED("\"type\": \"yarn\", \"factor\": 4, \"beta_fast\": 1"), "beta_fast"},
+        {SCALED("\"type\": \"yarn\", \"factor\": 4, \"attention_factor\": -1"), "attention"},
+        {SCALED("\"type\": \"yarn\", \"factor\": 4,"
+                " \"original_max_position_embeddings\": 0"),
+         "beyond 0 positions"},
+        {SCALED("\"type\": \"longrope\", \"short_factor\": [1, 2],"
+                " \"long_factor\": [1, 2, 3, 4]"),
+         "one of each kind for each of 8 pairs"},
+        {SCALED("\"type\": \"longrope\", \"short_factor\": [1, 2, 3, 4, 5, 6, 7, 8],"
+                " \"long_factor\": [1, 2, 3, 4, 5, 6, 7, 8, 9]"),
+         "one of each kind for each of 8 pairs"},
+        {"{\"model_type\": \"llama\", " TINY ", \"partial_rotary_factor\": 1e308}",
+         "rotary-percent is 1e+308"},
+        {"{\"model_type\": \"llama\", " TINY ", \"partial_rotary_factor\": -1e308}",
+         "rotary-percent is -1e+308"},
+        {"{\"model_type\": \"llama\", " TINY ", \"rope_scaling\": {\"type\": \"linear\","
+         " \"factor\": 2}, \"rope_parameters\": {\"rope_type\": \"default\"}}",
+         "different types"},
+    };
+    struct err e;
+    struct spec s;
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++)
+        T_ERR(read_text(c[i].text, &s, &e), &e, ERR_DATA, c[i].words);
+}
+
 static void phi3_has_one_dropout(void)
 {
     struct err e;
@@ -316,6 +376,7 @@ static void unknown_keys_stop_unless_they_are_named(void)
 }
 
 T_MAIN(T_CASE(windows), T_CASE(what_train_lacks_is_a_feature), T_CASE(gemma),
-       T_CASE(phi3_has_one_dropout), T_CASE(unknown_keys_stop_unless_they_are_named),
+       T_CASE(phi3_has_one_dropout), T_CASE(scaled_rotary_positions),
+       T_CASE(rotary_positions_that_cannot_be), T_CASE(unknown_keys_stop_unless_they_are_named),
        T_CASE(known_models_have_their_known_size), T_CASE(details_of_a_family), T_CASE(activations),
        T_CASE(biases_of_llama), T_CASE(what_weft_cannot_run_is_refused_by_name))

@@ -72,12 +72,15 @@ static int parse(const char *text, struct spec *ret, struct err *e)
 
 static void json_there_and_back(void)
 {
-    struct spec all[] = {gpt, llama(), windows(12), windows(4), llama()}, back;
+    struct spec all[] = {gpt, llama(), windows(12), windows(4), llama(), llama(), llama()}, back;
     all[4].rope_scaling = SPEC_ROPE_LONG;
     for (int i = 0; i < 32; i++)
         all[4].longrope.near[i] = 1.1 * i + 1, all[4].longrope.far[i] = 1.0 / 3 + i;
     all[4].longrope.attention = 1.1902380714238083;
-    for (int i = 0; i < 5; i++) {
+    all[5].rope_scaling = SPEC_ROPE_YARN;
+    all[5].yarn = (struct spec_yarn){16.5, 1.0 / 3, 1.1, true};
+    all[6].rope_scaling = SPEC_ROPE_DYNAMIC;
+    for (int i = 0; i < 7; i++) {
         struct buf b = {0}, again = {0};
         struct err e;
         spec_to_json(&all[i], &b);
@@ -97,6 +100,9 @@ static void json_there_and_back(void)
         T_EQ(back.rope_old_length, all[i].rope_old_length);
         for (int64_t l = 0; l < 12; l++)
             T_EQ(spec_window(&back, l), spec_window(&all[i], l));
+        T_CHECK(back.yarn.fast == all[i].yarn.fast && back.yarn.slow == all[i].yarn.slow);
+        T_CHECK(back.yarn.attention == all[i].yarn.attention &&
+                back.yarn.exact == all[i].yarn.exact);
         T_MEM(&back.longrope, &all[i].longrope, sizeof(back.longrope));
         buf_finish(&b);
         buf_finish(&again);
@@ -309,6 +315,16 @@ static void check_names_what_cannot_be(void)
     BAD(l, rope_factor, 0, "rope-scaling-factor");
     BAD(l, rope_high, 1, "cannot be");
     BAD(l, rope_old_length, 0, "cannot be");
+    l.rope_scaling = SPEC_ROPE_DYNAMIC;
+    BAD(l, rope_old_length, 0, "beyond 0 positions");
+    BAD(l, rope_factor, NAN, "rope-scaling-factor");
+    BAD(l, rope_percent, 0.04, "2 dimensions of a head would be turned, expected at least 4");
+    l.rope_scaling = SPEC_ROPE_YARN;
+    BAD(l, yarn.fast, 1, "beta_fast is 1");
+    l.yarn = (struct spec_yarn){32, 1, 1, false};
+    T_OK(spec_check(&l, &e), &e);
+    BAD(l, yarn.attention, NAN, "attention factor");
+    BAD(l, rope_base, 1, "with yarn it must be above 1");
     s = gpt;
     s.head_dim = 7; /* positions are learned: no dimension is turned */
     T_OK(spec_check(&s, &e), &e);
