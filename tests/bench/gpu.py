@@ -36,13 +36,18 @@ STEPS = 1000  # of a program that is not stopped
 def row(limit, layers, width, heads, vocabulary, tokens, micro_batch, **more):
     r = dict(limit=limit, layers=layers, width=width, heads=heads, groups=heads, inner=4 * width,
              vocabulary=vocabulary, tokens=tokens, micro_batch=micro_batch, step=131072, type="bf16", ours=[],
-             peers=[], again=0, warm=2.0, note="")
+             peers=[], narrow=False, also={}, warm=2.0, note="")
     r.update(more)
     return r
 
 
 GPT2 = ["llm.c", "gpt"]
-QWEN_NOTE = "llm.q keeps its weights, gradients and moments in bf16 and has no master weights"
+NARROW = ["--grad-reduce-in-bf16", "--use-precision-aware-optimizer", "--main-grads-dtype", "bf16",
+          "--main-params-dtype", "bf16", "--exp-avg-dtype", "bf16", "--exp-avg-sq-dtype", "bf16"]
+QWEN = dict(peers=["llm.q"], narrow=True, note="weights, gradients and moments in bf16 and no master weights, but where "
+            "said otherwise")
+WIDE = {"ours, fp32 master, gradients and moments": dict(narrow=False)}
+SIXTEEN = {"ours, micro-batch 16": dict(micro_batch=16)}
 ROWS = {
     "gpt2-124m": row("gpt2-124m", 12, 768, 12, 50257, 1024, 64, ours=["--preset", "gpt2-124m"], peers=GPT2,
                      llmc="d12"),
@@ -51,18 +56,18 @@ ROWS = {
     "gpt2-1558m": row("gpt2-1558m", 48, 1600, 25, 50257, 1024, 16, ours=["--preset", "gpt2-1558m"], peers=GPT2,
                       llmc="d48"),
     "qwen2.5-0.5b": row("qwen2.5-0.5b", 24, 896, 14, 151936, 1024, 32, ours=["--preset", "qwen2.5-0.5b"],
-                        peers=["llm.q"], llmq=["--model", "Qwen2.5-0.5B"], note=QWEN_NOTE),
+                        llmq=["--model", "Qwen2.5-0.5B"], also=WIDE, **QWEN),
     "qwen2.5-1.5b": row("qwen2.5-1.5b", 28, 1536, 12, 151936, 1024, 32, ours=["--preset", "qwen2.5-1.5b"],
-                        peers=["llm.q"], llmq=["--model", "Qwen2.5-1.5B", "--lmhead-chunks", "4"], note=QWEN_NOTE),
-    "qwen2.5-7b": row("qwen2.5-7b", 28, 3584, 28, 152064, 1024, 4, ours=["--preset", "qwen2.5-7b"], peers=["llm.q"],
+                        llmq=["--model", "Qwen2.5-1.5B", "--lmhead-chunks", "4"], also=WIDE, **QWEN),
+    "qwen2.5-7b": row("qwen2.5-7b", 28, 3584, 28, 152064, 1024, 4, ours=["--preset", "qwen2.5-7b"],
                       llmq=["--model", "Qwen2.5-7B", "--lmhead-chunks", "2", "--attn-bwd-chunks", "2"], warm=0.0,
-                      note=QWEN_NOTE + "; its vocabulary is 151936"),
+                      **QWEN),
     "llama-3.2-1b": row("llama-3.2-1b", 16, 2048, 32, 128256, 4096, 4, groups=8, inner=8192,
                         ours=["--preset", "llama-3.2-1b"], peers=["layers", "chunked", "whole"]),
     "gpt-0.125b": row("gpt-0.125b", 12, 768, 12, 2048, 2048, 1, ours=["--preset", "gpt-0.125b"], peers=["gpt"],
-                      step=524288, type="fp16", again=16, note="the limit is in bf16"),
+                      step=524288, type="fp16", also=SIXTEEN, note="the limit is in bf16"),
     "gpt-0.125b-bf16": row("gpt-0.125b", 12, 768, 12, 2048, 2048, 1, ours=["--preset", "gpt-0.125b"], peers=["gpt"],
-                           step=524288, again=16),
+                           step=524288, also=SIXTEEN),
 }
 
 
@@ -241,18 +246,17 @@ def run(program, o, warm, folder):
 # ---- which programs a row has ------------------------------------------------------------------------------------
 
 
-def ours(r, o, data, micro_batch=0):
-    rows = micro_batch or r["micro_batch"]
+def ours(r, o, data, name="ours"):
     argv = [o.train, "run", *r["ours"], "--data-path", data.ours(r["vocabulary"]), "--tokenizer-type", "NullTokenizer",
-            "--vocab-size", r["vocabulary"] - 1, "--seq-length", r["tokens"], "--micro-batch-size", rows,
+            "--vocab-size", r["vocabulary"] - 1, "--seq-length", r["tokens"], "--micro-batch-size", r["micro_batch"],
             "--global-batch-size", r["step"] // r["tokens"], "--train-iters", STEPS, "--no-save",
             "--no-index-cache", "--lr", 6e-4, "--weight-decay", 0.1, "--adam-beta2", 0.95, "--clip-grad", 1,
             "--eval-iters", 0, "--split", "100,0,0", "--log-interval", 1, "--hidden-dropout", 0,
-            "--attention-dropout", 0, "--device", "cuda", "--" + r["type"], *o.ours_args.split()]
+            "--attention-dropout", 0, "--device", "cuda", "--" + r["type"], *(NARROW if r["narrow"] else []),
+            *o.ours_args.split()]
     if o.library_path:
         argv += ["--library-path", o.library_path]
-    return Program("ours" + (f", micro-batch {rows}" if micro_batch else ""), [str(a) for a in argv],
-                   r"iteration +\d+/ *\d+ \|")
+    return Program(name, [str(a) for a in argv], r"iteration +\d+/ *\d+ \|")
 
 
 def libraries(o):
@@ -311,14 +315,14 @@ def programs(r, o, data):
             found.append(llmq(r, o, data))
         else:
             found.append(in_torch(r, o, kind))
-    if r["again"]:
-        found.append(ours(r, o, data, r["again"]))
+    if not o.no_also:
+        found += [ours({**r, **changes}, o, data, name) for name, changes in r["also"].items()]
     return found, missing
 
 
 def limit(r, o, readings, held):
     """One turn of bench_limit: appends its tokens a second (of the faster form) and the held rate of products."""
-    argv = [o.bench_limit, "--whole", "--hold", str(o.hold), r["limit"]]
+    argv = [o.bench_limit, "--whole", *(["--narrow"] if r["narrow"] else []), "--hold", str(o.hold), r["limit"]]
     if o.library_path:
         argv[1:1] = ["--library-path", o.library_path]
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -360,15 +364,15 @@ def measure(name, r, o, data, folder):
     for n, s in result["programs"].items():
         if "ms" in s:
             s["tokens_per_s"], s["low"], s["high"] = (1e3 * r["step"] / s[k] for k in ("ms", "ms_high", "ms_low"))
-            if readings and "micro-batch" not in n:
+            if readings and n not in r["also"]:
                 s["share_of_limit"] = s["tokens_per_s"] / result["limit_tokens_per_s"]
     rate = {n: s["tokens_per_s"] for n, s in result["programs"].items() if "ms" in s}
     others = [v for n, v in rate.items() if not n.startswith("ours")]
     if "ours" in rate and others:
         result["ratio_to_best_peer"] = rate["ours"] / max(others)
-    again = f"ours, micro-batch {r['again']}"
-    if "ours" in rate and again in rate:
-        result[f"ratio_to_micro_batch_{r['again']}"] = rate["ours"] / rate[again]
+    for n in r["also"]:
+        if "ours" in rate and n in rate:
+            result["ratio_to_" + n.replace(", ", "_").replace(" ", "_")] = rate["ours"] / rate[n]
     return result
 
 
@@ -410,6 +414,7 @@ def options():
     p.add_argument("--torch", metavar="PYTHON", help="a Python that has PyTorch (and transformers)")
     p.add_argument("--nanogpt", metavar="FOLDER", help="a checkout of nanoGPT, in place of a plain GPT-2 in PyTorch")
     p.add_argument("--peers", nargs="*", help="of these only: llm.c, llm.q, gpt, layers, chunked, whole")
+    p.add_argument("--no-also", action="store_true", help="without a row's other forms of ours")
     p.add_argument("--library-path", help="folders of NVIDIA's libraries, separated by colons")
     p.add_argument("--ours-args", default="", help="further options of ours, in one word")
     p.add_argument("--rounds", type=int, default=3)

@@ -2,10 +2,10 @@
 
 /*
  * The limit of training steps on one GPU: bench_limit [--hold SECONDS] [--library-path DIRS]
- * [--fast] [--whole] [MODEL...]. First the ceilings (a product of 8192 cubed in bf16 and a copy of
- * 2 GiB, both held), then for each model its skeleton, whole and by parts, replayed from CUDA
- * graphs and held. --fast: attention's backward with atomic adds. --whole: without the parts.
- * Medians of the replays.
+ * [--fast] [--whole] [--narrow] [MODEL...]. First the ceilings (a product of 8192 cubed in bf16 and
+ * a copy of 2 GiB, both held), then for each model its skeleton, whole and by parts, replayed from
+ * CUDA graphs and held. --fast: attention's backward with atomic adds. --whole: without the parts.
+ * --narrow: gradients and moments in bf16, no master weights. Medians of the replays.
  */
 
 #include <cuda_runtime_api.h>
@@ -40,7 +40,7 @@ struct job {
     int parts;   /* that issue_parts issues */
     double hold; /* seconds */
     double held; /* TFLOP/s of the product of SIDE cubed */
-    bool fast, whole;
+    bool fast, whole, narrow;
 };
 
 static void or_exit(int code, const struct err *e)
@@ -210,7 +210,8 @@ static void measure(struct job *j, const struct limit_model *m, bool gelu_apart)
     double products = 6 * (double)limit_parameters(m) * n;
     struct reading part[4] = {{0}};
     struct err e;
-    or_exit(skeleton_init(&j->s, &j->gpu, m, gelu_apart, !j->fast, &e), &e);
+    const struct skeleton_mode mode = {gelu_apart, !j->fast, j->narrow};
+    or_exit(skeleton_init(&j->s, &j->gpu, m, mode, &e), &e);
     for (int i = 0; i < 4 && !j->whole; i++)
         part[i] = hold_part(j, parts[i]);
     struct reading t = hold_step(j);
@@ -239,9 +240,10 @@ static void open_gpu(struct job *j, const char *library_path)
     or_exit(lt_open(&g->lt, &g->dev, library_path, LT_WORKSPACE, &e), &e);
     if (sdpa_open(&g->sdpa, &g->dev, library_path, NULL, &e))
         printf("without attention: %s\n", e.msg);
-    printf("%s, cuBLASLt %s, cuDNN %s, backward of attention %s\n", g->dev.desc.name,
+    printf("%s, cuBLASLt %s, cuDNN %s, backward of attention %s%s\n", g->dev.desc.name,
            lt_version(g->lt), g->sdpa ? sdpa_version(g->sdpa) : "absent",
-           j->fast ? "with atomic adds" : "deterministic");
+           j->fast ? "with atomic adds" : "deterministic",
+           j->narrow ? ", gradients and moments in bf16" : "");
 }
 
 static void close_gpu(struct bench_gpu *g)
@@ -260,7 +262,7 @@ static bool named(const struct limit_model *m, int argc, char **argv)
     bool any = false;
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] == '-') {
-            i += strcmp(argv[i], "--fast") != 0 && strcmp(argv[i], "--whole") != 0;
+            i += strcmp(argv[i], "--hold") == 0 || strcmp(argv[i], "--library-path") == 0;
             continue;
         }
         any = true;
@@ -279,6 +281,8 @@ int main(int argc, char **argv)
             j.fast = true;
         else if (strcmp(argv[i], "--whole") == 0)
             j.whole = true;
+        else if (strcmp(argv[i], "--narrow") == 0)
+            j.narrow = true;
         else if (strcmp(argv[i], "--hold") == 0 && i + 1 < argc)
             j.hold = atof(argv[++i]);
         else if (strcmp(argv[i], "--library-path") == 0 && i + 1 < argc)

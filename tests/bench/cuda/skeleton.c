@@ -69,6 +69,20 @@ static void *halves(struct skeleton *s, int64_t rows, int64_t cols, double scale
     return numbers(s->gpu, rows * cols, scale, DTYPE_BF16);
 }
 
+/* Of gradients of weights, and of what the optimizer keeps. */
+static enum dtype kept_type(const struct skeleton *s)
+{
+    return s->mode.narrow ? DTYPE_BF16 : DTYPE_F32;
+}
+
+/* The types of gradients, parameters and moments that the ops expect. */
+static void set_types(const struct skeleton *s, bool kept)
+{
+    bool narrow = kept && s->mode.narrow;
+    ops_set_types(&s->gpu->ops, narrow ? DTYPE_BF16 : DTYPE_F32,
+                  (struct ops_narrow){narrow, narrow, {narrow, narrow}});
+}
+
 /* ---- preparing ----------------------------------------------------------------------------------
  */
 
@@ -86,7 +100,7 @@ static int plan(struct skeleton *s, struct site *t, int which, struct err *e)
     p.ta = weight;
     p.tb = forward;
     p.in = DTYPE_BF16;
-    p.out = weight ? DTYPE_F32 : DTYPE_BF16;
+    p.out = weight ? kept_type(s) : DTYPE_BF16;
     p.accumulate = weight;
     p.alignment = 256;
     p.epilogue = forward ? t->forward : weight ? LT_NONE : t->backward;
@@ -108,7 +122,7 @@ static int init_site(struct skeleton *s, struct site *t, int slots, struct err *
         t->dy[i] = halves(s, s->n, t->out, 1);
         t->y[i] = slab_bytes(&s->gpu->memory, (size_t)(s->n * t->out) * 2);
         t->dx[i] = slab_bytes(&s->gpu->memory, (size_t)(s->n * t->in) * 2);
-        t->dw[i] = numbers(s->gpu, t->out * t->in, 1, DTYPE_F32);
+        t->dw[i] = numbers(s->gpu, t->out * t->in, 1, kept_type(s));
         /* of fc its own output, of down the one of fc: both [n, inner] */
         t->aux[i] = aux ? halves(s, s->n, t->forward == LT_GELU ? t->out : t->in, 1) : NULL;
     }
@@ -118,7 +132,7 @@ static int init_site(struct skeleton *s, struct site *t, int slots, struct err *
     return 0;
 }
 
-static int init_attention(struct skeleton *s, bool deterministic, struct err *e)
+static int init_attention(struct skeleton *s, struct err *e)
 {
     const struct limit_model *m = &s->m;
     int64_t q = m->heads * m->dim, row = q + 2 * m->groups * m->dim;
@@ -131,7 +145,7 @@ static int init_attention(struct skeleton *s, bool deterministic, struct err *e)
                                .type = DTYPE_BF16,
                                .scale = 1 / sqrtf((float)m->dim),
                                .causal = true,
-                               .deterministic = deterministic,
+                               .deterministic = s->mode.deterministic,
                                .backward = true};
     int code = sdpa_prepare(s->gpu->sdpa, &shape, &s->attention, e);
     if (code)
@@ -153,7 +167,7 @@ static double layer_bytes(const struct skeleton *s, bool backward)
     const struct limit_model *m = &s->m;
     double c = (double)m->width, f = (double)m->inner, rope = 0, act;
     if (m->gpt) {
-        act = backward ? 6 * c + (s->gelu_apart ? 6 : 2) * f : 0;
+        act = backward ? 6 * c + (s->mode.gelu_apart ? 6 : 2) * f : 0;
     } else {
         rope = 4.0 * (double)((m->heads + 2 * m->groups) * m->dim); /* half of it each way */
         act = backward ? 10 * f : 6 * f;
@@ -167,11 +181,10 @@ static double once_bytes(const struct skeleton *s)
 }
 
 int skeleton_init(struct skeleton *s, struct bench_gpu *gpu, const struct limit_model *m,
-                  bool gelu_apart, bool deterministic, struct err *e)
+                  struct skeleton_mode mode, struct err *e)
 {
     int64_t q = m->heads * m->dim, kv = 2 * m->groups * m->dim;
-    *s = (struct skeleton){
-        .gpu = gpu, .m = *m, .n = m->tokens * m->micro_batch, .gelu_apart = gelu_apart};
+    *s = (struct skeleton){.gpu = gpu, .m = *m, .mode = mode, .n = m->tokens * m->micro_batch};
     const struct site sites[SITES] = {
         {.name = "qkv", .out = q + kv, .in = m->width, .forward = m->gpt ? LT_BIAS : LT_NONE},
         {.name = "proj", .out = m->width, .in = q},
@@ -182,7 +195,7 @@ int skeleton_init(struct skeleton *s, struct bench_gpu *gpu, const struct limit_
         {.name = "down",
          .out = m->width,
          .in = m->inner,
-         .backward = m->gpt && !gelu_apart ? LT_GELU_BWD : LT_NONE},
+         .backward = m->gpt && !mode.gelu_apart ? LT_GELU_BWD : LT_NONE},
         {.name = "head", .out = m->vocabulary, .in = m->width},
     };
     memcpy(s->site, sites, sizeof(sites));
@@ -192,13 +205,15 @@ int skeleton_init(struct skeleton *s, struct bench_gpu *gpu, const struct limit_
     s->from = numbers(gpu, (int64_t)s->copies / 4, 1, DTYPE_F32);
     s->to = slab_bytes(&gpu->memory, s->copies);
     for (int i = 0; i < 4; i++)
-        s->state[i] = numbers(gpu, STATE, 1e-3, DTYPE_F32);
-    struct fill_args positive = {.y = tensor_1d(s->state[3], DTYPE_F32, STATE), .value = 1e-4};
+        s->state[i] = numbers(gpu, STATE, 1e-3, kept_type(s));
+    struct fill_args positive = {.y = tensor_1d(s->state[3], kept_type(s), STATE), .value = 1e-4};
+    set_types(s, true);
     op_fill(&gpu->ops, &positive);
+    set_types(s, false);
     for (int i = 0; i < SITES; i++)
         if (init_site(s, &s->site[i], i == HEAD ? 1 : SLOTS, e))
             return e->code;
-    return gpu->sdpa ? init_attention(s, deterministic, e) : 0;
+    return gpu->sdpa ? init_attention(s, e) : 0;
 }
 
 void skeleton_free(struct skeleton *s)
@@ -294,12 +309,13 @@ void skeleton_micro_batch(struct skeleton *s, int parts)
 void skeleton_optimizer(struct skeleton *s)
 {
     struct ops *o = &s->gpu->ops;
+    set_types(s, true);
     double *total = (double *)s->gpu->memory.base; /* over the bias, which nothing depends on */
     for (int64_t left = limit_parameters(&s->m); left > 0; left -= STATE) {
         int64_t n = left < STATE ? left : STATE;
         struct tensor t[4];
         for (int i = 0; i < 4; i++)
-            t[i] = tensor_1d(s->state[i], DTYPE_F32, n);
+            t[i] = tensor_1d(s->state[i], kept_type(s), n);
         struct sumsq_args sum = {.total = tensor_1d(total, DTYPE_F64, 1), .x = t[1]};
         struct adamw_args step = {.p = t[0],
                                   .g = t[1],
@@ -314,6 +330,8 @@ void skeleton_optimizer(struct skeleton *s)
         struct fill_args narrow = {.y = tensor_1d(s->to, DTYPE_F32, n / 2), .value = 1};
         op_sumsq(o, &sum);
         op_adamw(o, &step);
-        op_fill(o, &narrow); /* as many bytes as the bf16 parameters have */
+        if (!s->mode.narrow)
+            op_fill(o, &narrow); /* as many bytes as the bf16 parameters have */
     }
+    set_types(s, false);
 }

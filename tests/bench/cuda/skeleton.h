@@ -17,7 +17,8 @@
  * 2 F, or 6 F where GELU's gradient is not in the product; Llama 8 (Q + KV) for RoPE and 6 F
  * forward, 10 F backward for SwiGLU. Once, 4 V for the loss and 14 C for the last norm and the
  * embedding. The optimizer moves 34 bytes for each parameter: fp32 master and moments read and
- * written, the fp32 gradient read twice, the bf16 parameter written.
+ * written, the fp32 gradient read twice, the bf16 parameter written. Narrow: gradients of weights
+ * and moments in bf16, no master, 16 bytes.
  */
 
 #include "train/ops/cuda/lt.h"
@@ -53,12 +54,18 @@ struct site {
     const struct lt_plan *plan[3]; /* forward, of the input, of the weight */
 };
 
+struct skeleton_mode {
+    bool gelu_apart; /* GELU's gradient is not in the product */
+    bool deterministic;
+    bool narrow;
+};
+
 struct skeleton {
     struct bench_gpu *gpu;
     struct limit_model m;
+    struct skeleton_mode mode;
     int64_t n;               /* tokens of a micro-batch */
     struct site site[SITES]; /* qkv, proj, fc, down, head */
-    bool gelu_apart;         /* its gradient is not in the product */
     struct sdpa_plan *attention;
     void *qkv[SLOTS], *o[SLOTS], *dout[SLOTS], *dqkv[SLOTS];
     float *lse[SLOTS];
@@ -66,7 +73,7 @@ struct skeleton {
     void *from, *to; /* of copies */
     size_t copies;   /* bytes of each of them */
     void *bias;      /* of any site */
-    float *state[4]; /* p, g, m, v of STATE parameters, in turns */
+    void *state[4];  /* p, g, m, v of STATE parameters, in turns */
 };
 
 int64_t limit_parameters(const struct limit_model *m);
@@ -78,7 +85,7 @@ void *skeleton_numbers(struct bench_gpu *gpu, int64_t count, double scale);
 
 /* Prepares all of it in gpu->memory, which is reset. */
 int skeleton_init(struct skeleton *s, struct bench_gpu *gpu, const struct limit_model *m,
-                  bool gelu_apart, bool deterministic, struct err *e);
+                  struct skeleton_mode mode, struct err *e);
 void skeleton_free(struct skeleton *s);
 
 /* Issues the parts of one micro-batch, and PART_OPTIMIZER's of a step. */
