@@ -7,18 +7,20 @@
 #include "base/core/mem.h"
 #include "tests/t.h"
 #include "tests/train/lattice/space.h"
+#include "train/ops/dropout.h"
+#include "train/ops/experts.h"
 #include "train/tensor/box.h"
 
 /*
- * Types of 16 bits on a sample of the lattice's dense cells: the gradients of the first step
- * against those of one rank in fp32, on the same rounded weights. A tensor agrees by the angle
- * between the two and the ratio of their norms; one whose norm is below `small` of that of all, by
- * the norm of the difference.
+ * Types of 16 bits on a sample of the lattice's cells: the gradients of the first step against
+ * those of one rank in fp32, on the same rounded weights. A tensor agrees by the angle between the
+ * two and the ratio of their norms; one whose norm is below `small` of that of all, by the norm of
+ * the difference. Tokens of routed models go to the experts that the rank in fp32 chose for them.
  */
 
-/* Weights of a usual size, and enough rows that roundings average out in the 20 numbers of a norm.
- */
-enum { SEED = 21, CELLS = 52, ROWS = 16, SCALE = 1024 };
+/* Weights of a usual size, and enough rows that roundings average out in the 20 numbers of a norm;
+ * in routed models, where more of them add up, in WIDE. */
+enum { SEED = 21, CELLS = 52, ROUTED = 5, ROWS = 16, WIDE = 64, SCALE = 1024 };
 static const double init_std = 0.05;
 static const double cosine = 0.999, ratio = 0.01, small = 1e-3;
 
@@ -40,6 +42,106 @@ static void round_weights(void *arg, struct rank *r)
     free(bits);
     rank_spread_master(r);
 }
+
+/* ---- the choice of experts ---------------------------------------------------------------- */
+
+enum { CHOICES = 4, EXPERTS_MAX = 8, LAYERS_MAX = 8, TOKENS_MAX = 8 * ROWS * CELL_LENGTH };
+
+/* Of each layer and token of the step by their global numbers, 1 + the expert; 0: not seen. Written
+ * by the single rank, read by all ranks of a cell. */
+static struct {
+    void (*route)(struct ops *o, const void *args, void *scratch); /* the table's own */
+    bool known;
+    int8_t at[LAYERS_MAX][TOKENS_MAX][CHOICES];
+} chosen;
+
+/* The micro-batch that the rank is computing. */
+static const struct model_pass *pass_of(const struct rank *r)
+{
+    for (int i = 0; i < r->pipe.schedule.places; i++)
+        if (r->pipe.place[i].acts.layer == r->model.a.layer)
+            return &r->pipe.place[i].pass;
+    BUG("the model is in no place of the pipeline");
+}
+
+/* Global numbers of the rows that a router has: those of the stream, or of all tensor-parallel
+ * ranks. */
+static struct dropout rows_of(const struct rank *r, int64_t n)
+{
+    const struct model_pass *p = pass_of(r);
+    struct dropout d = model_dropout(&r->model, p, DROP_MLP, 0);
+    if (n == p->n)
+        d = model_dropout(&r->model, p, DROP_ATTENTION, 0);
+    if (n == p->n && !tensor_none(r->model.a.row))
+        d.rows = tensor_rows(r->model.a.row, 0, n);
+    return d;
+}
+
+/* The experts of row i are those of the first rank: a second call of the op, with logits of which
+ * these are the largest, says where its pairs go. */
+static void follow_choice(struct ops *o, const struct route_args *a, void *scratch,
+                          int8_t *const *want)
+{
+    int64_t n = a->choice.size[0], k = a->choice.size[1], E = a->logits.size[1];
+    float *mem = mem_new((size_t)(n * (2 * E + k + 1)), sizeof(*mem));
+    struct route_args b = *a;
+    b.logits = tensor_2d(mem, DTYPE_F32, n, E);
+    b.prob = tensor_2d(mem + n * E, DTYPE_F32, n, E);
+    b.weight = tensor_2d(mem + 2 * n * E, DTYPE_F32, n, k);
+    b.lse = tensor_1d(mem + 2 * n * E + n * k, DTYPE_F32, n);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < k; j++)
+            mem[i * E + want[i][j] - 1] = (float)(k - j);
+    chosen.route(o, &b, scratch);
+    for (int64_t i = 0; i < n; i++) {
+        const float *prob = (const float *)a->prob.data + i * a->prob.stride;
+        float *weight = (float *)a->weight.data + i * a->weight.stride;
+        double sum = 0;
+        for (int64_t j = 0; j < k; j++)
+            sum += (double)prob[want[i][j] - 1];
+        for (int64_t j = 0; j < k; j++)
+            weight[j] = (float)((double)prob[want[i][j] - 1] / (a->normalize ? sum : 1));
+    }
+    free(mem);
+}
+
+/* In the place of the table's route. */
+static void route(struct ops *o, const void *args, void *scratch)
+{
+    const struct route_args *a = args;
+    const struct rank *r = (const void *)((const char *)o - offsetof(struct rank, ops));
+    int64_t n = a->choice.size[0], k = a->choice.size[1];
+    int layer = r->model.stage.first + o->layer;
+    struct dropout d = rows_of(r, n);
+    int8_t **row = mem_new((size_t)n, sizeof(*row));
+    BUG_ON(k > CHOICES || layer < 0 || layer >= LAYERS_MAX, "layer %d", layer);
+    chosen.route(o, args, scratch);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t token = drop_element(d, i, 1);
+        BUG_ON(token >= TOKENS_MAX, "token %llu", (unsigned long long)token);
+        row[i] = chosen.at[layer][token];
+        BUG_ON(chosen.known && !row[i][0], "token %llu was not routed", (unsigned long long)token);
+        for (int64_t j = 0; !chosen.known && j < k; j++)
+            row[i][j] = (int8_t)(1 + ((const int32_t *)a->choice.data)[i * a->choice.stride + j]);
+    }
+    if (chosen.known)
+        follow_choice(o, a, scratch, row);
+    free(row);
+}
+
+/* Before the first step of each rank. */
+static void begin(void *arg, struct rank *r)
+{
+    round_weights(arg, r);
+    if (!r->config.spec.experts)
+        return;
+    if (!chosen.known)
+        chosen.route = r->ops.entry[OP_ROUTE].run;
+    BUG_ON(r->ops.entry[OP_ROUTE].run != chosen.route, "tables of two kinds");
+    r->ops.entry[OP_ROUTE].run = route;
+}
+
+/* ---- gradients ---------------------------------------------------------------------------- */
 
 static void put_source(struct whole *w, const struct param *p, const struct param_source *s,
                        const struct cell_numbers *g)
@@ -115,18 +217,25 @@ static void run_cell(struct cell c, enum dtype real, double *worst)
     struct whole w = {.rounded = real};
     char name[128], why[600] = "";
     c.scale.first = SCALE;
-    c.spec.init_std = one.spec.init_std = init_std;
+    c.spec.init_std = init_std;
+    if (c.spec.experts) {
+        c.spec.hidden = WIDE;
+        c.spec.head_dim = c.spec.qk_norm ? WIDE : WIDE / 4;
+    }
+    one.spec = c.spec;
     c.rows = one.rows = ROWS;
     c.real = real;
-    c.begin = one.begin = round_weights;
+    c.begin = one.begin = begin;
     c.arg = one.arg = &w;
     one.real = DTYPE_F32;
     c.steps = one.steps = 1;
     one.layout = layout_plain(mesh_single());
     one.recompute = (struct recompute){0};
     one.overlap = 0;
+    memset(&chosen, 0, sizeof(chosen));
     if (cell_run_single(&one, &single, why, sizeof(why)))
         t_fail(__FILE__, __LINE__, "%s", why);
+    chosen.known = true;
     w.params = &single.params;
     w.norm = single.norm[0];
     w.at = mem_new((size_t)single.params.elements, sizeof(double));
@@ -142,35 +251,66 @@ static void run_cell(struct cell c, enum dtype real, double *worst)
     cell_single_finish(&single);
 }
 
-static void sample(enum dtype real)
+/* Some of all's cells, which are closed. */
+static void sample(struct space *all, enum dtype real, size_t cells)
 {
-    static struct space all;
-    size_t n = getenv("WEFT_FULL") ? 10 * CELLS : CELLS, pairs, missing, run = 0;
+    size_t n = getenv("WEFT_FULL") ? 10 * cells : cells, pairs, missing, run = 0, routed = 0;
     size_t *number = mem_new(n, sizeof(*number));
     double worst = 0;
-    space_open(&all);
-    n = space_sample(&all, SEED, n, number, &pairs, &missing);
+    n = space_sample(all, SEED, n, number, &pairs, &missing);
     for (size_t i = 0; i < n; i++) {
-        struct cell c = space_cell(&all, number[i]);
-        if (c.spec.experts || c.other_grads)
-            continue;
+        struct cell c = space_cell(all, number[i]);
+        if (c.other_grads || (c.spec.experts && cells == CELLS && i % 3 && !getenv("WEFT_FULL")))
+            continue; /* routed ones have samples of their own */
         run_cell(c, real, &worst);
+        routed += c.spec.experts > 0;
         run++;
     }
-    printf("# %zu cells in %s, at most %.2f of what is allowed\n", run, dtype_name(real), worst);
-    T_CHECK(run >= 20);
-    space_close(&all);
+    printf("# %zu cells in %s, %zu of them routed, at most %.2f of what is allowed\n", run,
+           dtype_name(real), routed, worst);
+    T_CHECK(run >= (cells == CELLS ? 20 : cells) && routed);
+    space_close(all);
     free(number);
+}
+
+static void of_all(enum dtype real)
+{
+    struct space all;
+    space_open(&all);
+    sample(&all, real, CELLS);
+}
+
+static void of_model(struct spec spec, enum dtype real)
+{
+    struct space all;
+    space_open_model(&all, spec);
+    sample(&all, real, ROUTED);
 }
 
 static void bf16(void)
 {
-    sample(DTYPE_BF16);
+    of_all(DTYPE_BF16);
 }
 
 static void fp16(void)
 {
-    sample(DTYPE_F16);
+    of_all(DTYPE_F16);
+}
+
+static void routed(enum dtype real)
+{
+    of_model(cell_qwen_moe(), real);
+    of_model(cell_qwen3_moe(), real);
+}
+
+static void bf16_routed(void)
+{
+    routed(DTYPE_BF16);
+}
+
+static void fp16_routed(void)
+{
+    routed(DTYPE_F16);
 }
 
 /* ---- an overflow of one rank -------------------------------------------------------------- */
@@ -313,4 +453,5 @@ static void resumed_scale(void)
         t_fail(__FILE__, __LINE__, "%s", why);
 }
 
-T_MAIN(T_CASE(bf16), T_CASE(fp16), T_CASE(overflow_of_one_rank), T_CASE(resumed_scale))
+T_MAIN(T_CASE(bf16), T_CASE(fp16), T_CASE(bf16_routed), T_CASE(fp16_routed),
+       T_CASE(overflow_of_one_rank), T_CASE(resumed_scale))
