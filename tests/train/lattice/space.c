@@ -10,6 +10,8 @@
 
 static const double tolerances[DTYPE_COUNT] = {[DTYPE_F64] = 1e-9, [DTYPE_F32] = 1e-5};
 
+enum { OPTIMIZERS = 22 /* a seed */ };
+
 /* ---- all cells --------------------------------------------------------------------------------
  */
 
@@ -38,6 +40,20 @@ static const int64_t *uneven_layers(int stages, int64_t layers)
     return (layers == 4 ? four : eight)[stages / 4];
 }
 
+/*
+ * The optimizer of the cell that is added next: all that there are, of SGD-SaI once by the mean and
+ * once by the greatest. In fp32 those that are linear in the gradient: the others divide a gradient
+ * by its own size, and a rounding becomes a step.
+ */
+static enum optim_kind next_optimizer(const struct space *s, enum dtype real)
+{
+    static const enum optim_kind any[] = {OPTIM_ADAM,      OPTIM_SGD,  OPTIM_SAI,
+                                          OPTIM_SAI_PLAIN, OPTIM_MUON, OPTIM_ADAM},
+                                 linear[] = {OPTIM_SGD_PLAIN, OPTIM_SGD};
+    uint64_t x = t_rand(OPTIMIZERS, s->n);
+    return real == DTYPE_F32 ? linear[x % 2] : any[x % 6];
+}
+
 static void add_cell(struct space *s, const struct cell *c)
 {
     if (s->n == s->room) {
@@ -45,6 +61,7 @@ static void add_cell(struct space *s, const struct cell *c)
         s->at = mem_grow(s->at, s->room, sizeof(*s->at));
     }
     s->at[s->n++] = (struct space_cell){.base = s->bases - 1,
+                                        .optimizer = next_optimizer(s, c->real),
                                         .layout = c->layout,
                                         .recompute = c->recompute,
                                         .overlap = c->overlap};
@@ -101,11 +118,9 @@ static void add_base(struct space *s, struct cell c)
     }
 }
 
-/* Each turn of the loop is what one single rank's results serve. 8 layers in double
- * alone: roundings grow over them. In fp32 by plain SGD: AdamW divides a gradient by its own size,
- * and a rounding becomes a step; and routed models from a seed with which a single rank has
- * gradients within 3e-6 of those in double, so that no rounding chooses an expert: with the usual
- * one they are up to 8e-6 away. */
+/* Each turn of the loop is a base. 8 layers in double alone: roundings grow over them. In fp32
+ * routed models from a seed with which a single rank has gradients within 3e-6 of those in double,
+ * so that no rounding chooses an expert: with the usual one they are up to 8e-6 away. */
 void space_open(struct space *ret)
 {
     *ret = (struct space){0};
@@ -117,7 +132,6 @@ void space_open(struct space *ret)
                                  : i & 1 ? cell_llama()
                                          : cell_gpt(),
                          .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
-                         .optimizer = i & 2 ? OPTIM_SGD_PLAIN : OPTIM_ADAM,
                          .micros = i & 4 ? 8 : 4,
                          .steps = CELL_STEPS,
                          .init = routed && i & 2 ? 1 : 0};
@@ -137,7 +151,6 @@ void space_open_model(struct space *ret, struct spec model)
     for (int i = 0; i < 8; i++) {
         struct cell c = {.spec = model,
                          .real = DTYPE_F64,
-                         .optimizer = OPTIM_ADAM,
                          .documents = i & 1,
                          .micros = i & 4 ? 8 : 4,
                          .steps = CELL_STEPS};
@@ -175,6 +188,13 @@ struct cell space_cell(const struct space *s, size_t number)
 {
     const struct space_cell *at = &s->at[number];
     struct cell c = s->base[at->base];
+    c.optimizer = at->optimizer;
+    c.tuning = (struct optim_tuning){.sai_max = at->optimizer == OPTIM_SAI_PLAIN,
+                                     .muon_momentum = 0.95,
+                                     .muon_extra = 1,
+                                     .muon_nesterov = true,
+                                     .muon_scale = MUON_SHAPE_SCALING,
+                                     .muon_steps = 5};
     c.layout = at->layout;
     c.recompute = at->recompute;
     c.overlap = at->overlap;
@@ -206,7 +226,8 @@ void space_axes(const struct space *s, size_t number, int value[SPACE_AXES])
                                  l->layers != NULL,
                                  c->per_token,
                                  log2_of(l->mesh.ep),
-                                 l->mesh.etp < l->mesh.tp};
+                                 l->mesh.etp < l->mesh.tp,
+                                 (int)s->at[number].optimizer};
     memcpy(value, all, sizeof(all));
 }
 
@@ -302,8 +323,13 @@ static void run_single(const struct cell *c, struct cell_single *ret)
     alone.layout = layout_plain(mesh_single());
     alone.recompute = (struct recompute){0};
     alone.overlap = 0;
-    cell_single_finish(ret);
     BUG_ON(cell_run_single(&alone, ret, why, sizeof(why)), "%s", why);
+}
+
+static void finish_singles(struct cell_single single[OPTIM_KINDS])
+{
+    for (int k = 0; k < OPTIM_KINDS; k++)
+        cell_single_finish(&single[k]);
 }
 
 static int run_threads(void *arg, const struct cell *c, const struct cell_single *single,
@@ -316,23 +342,25 @@ static int run_threads(void *arg, const struct cell *c, const struct cell_single
 size_t space_run_by(const struct space *s, const size_t *number, size_t n, space_runner *run,
                     void *arg)
 {
-    struct cell_single single = {0};
+    struct cell_single single[OPTIM_KINDS] = {{0}};
     size_t differ = 0;
     struct cell_why why;
     char name[160];
     for (size_t i = 0; i < n; i++) {
         const struct cell c = space_cell(s, number[i]);
         if (i == 0 || s->at[number[i]].base != s->at[number[i - 1]].base)
-            run_single(&c, &single);
-        if (!run(arg, &c, &single, tolerances[c.real], &why))
+            finish_singles(single);
+        if (!single[c.optimizer].steps)
+            run_single(&c, &single[c.optimizer]);
+        if (!run(arg, &c, &single[c.optimizer], tolerances[c.real], &why))
             continue;
         cell_name(&c, name, sizeof(name));
-        printf("# cell %zu, %s, recomputation %d, overlap %u: %s\n", number[i], name,
-               recomputation_of(&c.recompute), c.overlap, why.text);
+        printf("# cell %zu, %s, optimizer %d, recomputation %d, overlap %u: %s\n", number[i], name,
+               (int)c.optimizer, recomputation_of(&c.recompute), c.overlap, why.text);
         fflush(stdout);
         differ++;
     }
-    cell_single_finish(&single);
+    finish_singles(single);
     return differ;
 }
 

@@ -5,17 +5,18 @@
 /*
  * All cells of the lattice: each valid layout of 1, 2, 4 and 8 ranks (layout_list), with even and
  * with uneven stages, of each model, type, count of micro-batches and layers, with and without
- * dropout and documents, with each recomputation. The objective, overlap and the copies of the
- * optimizer's state are not multiplied with all of these but alternate from cell to cell. What
+ * dropout and documents, with each recomputation. The objective, overlap, the optimizer and the
+ * copies of its state are not multiplied with all of these but alternate from cell to cell. What
  * would only repeat another cell is a rule of space.c; the values of a cell are those of
  * space_axes.
  */
 
 #include "tests/train/lattice/world.h"
 
-/* A cell is one of a base, for all of which one single rank's results serve. */
+/* A cell is one of a base: a single rank's results serve all of these that have one optimizer. */
 struct space_cell {
     int base;
+    enum optim_kind optimizer;
     struct layout layout;
     struct recompute recompute;
     unsigned overlap;
@@ -28,7 +29,7 @@ struct space {
     int bases;
 };
 
-enum { SPACE_AXES = 21, SPACE_VALUES = 9 };
+enum { SPACE_AXES = 22, SPACE_VALUES = 9 };
 
 void space_open(struct space *ret);
 /* Those of one model, in double. */

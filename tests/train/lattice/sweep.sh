@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs every cell of the lattice, by shards, several at a time. FOLDER keeps what each shard said: those that have passed are not
+# Runs every cell of the lattice (space.h) once, by shards, several at a time: each layout with each model, type, count of micro-batches
+# and recomputation, and in a cell one optimizer, overlap and number of copies of its state, which alternate from cell to cell. FOLDER keeps what each shard said: those that have passed are not
 # run again, so the command may be stopped at any time and repeated. Its last line has the counts; exit code 0: all cells have run
 # and equal the single rank.
 #
@@ -8,7 +9,7 @@
 #   tests/train/lattice/sweep.sh --pack PROGRAM ARCHIVE     a .tar.gz for another machine, with what PROGRAM needs: unpacked
 #                                                           there, lattice_sweep/sweep.sh lattice_sweep/program FOLDER
 set -u
-[ $# -ge 2 ] || { sed -n '3,10s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,11s/^# \{0,1\}//p' "$0"; exit 2; }
 if [ "$1" = --pack ]; then
     set -e
     work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
