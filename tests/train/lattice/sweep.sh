@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs every cell of the lattice (space.h) once, by shards, several at a time: each layout with each model, type, count of micro-batches
-# and recomputation, and in a cell one optimizer, overlap and number of copies of its state, which alternate from cell to cell. FOLDER keeps what each shard said: those that have passed are not
-# run again, so the command may be stopped at any time and repeated. Its last line has the counts; exit code 0: all cells have run
-# and equal the single rank.
+# and recomputation; the optimizer, overlap and the copies of the optimizer's state alternate from cell to cell. FOLDER keeps what each
+# shard said: those that have passed are not run again, so the command may be stopped at any time and repeated. Its last line has the
+# counts; exit code 0: all cells have run and equal the single rank.
 #
 #   tests/train/lattice/sweep.sh PROGRAM FOLDER [WORKERS]   build/tests/test_train_lattice_sample; a worker for each processor
 #   tests/train/lattice/sweep.sh --pack PROGRAM ARCHIVE     a .tar.gz for another machine, with what PROGRAM needs: unpacked
