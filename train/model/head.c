@@ -23,21 +23,35 @@
  * the label's logit, is reduced, and dy is a partial sum.
  */
 
-/* A chunk is large enough for a matrix product to run at full speed, small beside the weights; on a
- * GPU, where each adds to the head's gradient once more, larger. */
-enum { CHUNK_BYTES = 256 << 20, CHUNK_GPU = 4, CHUNK_LEAST = 64 };
+/* A chunk is large enough for a matrix product to run at full speed, small beside the weights. On a
+ * GPU each chunk reads and writes the gradient of the head once more, which takes as long as the
+ * products of some 200 rows: chunks are larger there, and alike. */
+enum {
+    CHUNK_BYTES = 256 << 20,
+    CHUNK_GPU = 4,
+    CHUNK_LEAST = 64,
+    CHUNK_GPU_ROWS = 8192,
+    CHUNK_TILE = 128
+};
 
 /* The same on all tensor-parallel ranks, also on one whose part is smaller: by the largest part. */
 static int64_t chunk_rows(const struct model *m, int64_t n)
 {
     int64_t part = m->spec->padded_vocab / comm_size(m->comm, GROUP_TP);
     int64_t columns = part < m->spec->vocab ? part : m->spec->vocab;
-    int64_t bytes = m->ops->dev->desc.host ? CHUNK_BYTES : (int64_t)CHUNK_BYTES * CHUNK_GPU;
+    bool host = m->ops->dev->desc.host;
+    int64_t bytes = host ? CHUNK_BYTES : (int64_t)CHUNK_BYTES * CHUNK_GPU;
     int64_t rows = bytes / (columns * (int64_t)dtype_size(m->ops->real));
+    int64_t least = host ? CHUNK_LEAST : CHUNK_GPU_ROWS;
     rows = rows / CHUNK_LEAST * CHUNK_LEAST;
-    if (rows < CHUNK_LEAST)
-        rows = CHUNK_LEAST;
-    return rows < n ? rows : n;
+    if (rows < least)
+        rows = least;
+    if (rows >= n)
+        return n;
+    if (host)
+        return rows;
+    int64_t chunks = (n + rows - 1) / rows, each = (n + chunks - 1) / chunks;
+    return (each + CHUNK_TILE - 1) / CHUNK_TILE * CHUNK_TILE;
 }
 
 static void head_logits(struct model *m, struct tensor y, struct tensor logits)
