@@ -475,6 +475,17 @@ static enum optim_kind optimizer_of(const struct train_options *o)
     return kind[o->optimizer][o->sgd_momentum > 0];
 }
 
+static struct optim_tuning tuning_of(const struct train_options *o)
+{
+    return (struct optim_tuning){.sai_max = o->sai_normalize,
+                                 .sai_shard = o->sai_statistics,
+                                 .muon_momentum = o->muon_momentum,
+                                 .muon_extra = o->muon_extra,
+                                 .muon_nesterov = o->muon_nesterov,
+                                 .muon_scale = (enum muon_scale)o->muon_scale,
+                                 .muon_steps = (int)o->muon_steps};
+}
+
 /* Batch arithmetic, and what the rank is to be. */
 static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
 {
@@ -497,6 +508,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .use = use,
                                 .real = p.real,
                                 .narrow = p.narrow,
+                                .tf32 = o->precision.tf32,
                                 .scale = p.scale,
                                 .threads = job_threads(j),
                                 .kernels = o->kernels,
@@ -516,13 +528,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .seed = (uint64_t)o->seed,
                                 .optimizer = optimizer_of(o),
                                 .momentum = o->sgd_momentum,
-                                .tuning = {.sai_max = o->sai_normalize,
-                                           .sai_shard = o->sai_statistics,
-                                           .muon_momentum = o->muon_momentum,
-                                           .muon_extra = o->muon_extra,
-                                           .muon_nesterov = o->muon_nesterov,
-                                           .muon_scale = (enum muon_scale)o->muon_scale,
-                                           .muon_steps = (int)o->muon_steps},
+                                .tuning = tuning_of(o),
                                 .beta1 = o->beta1,
                                 .beta2 = o->beta2,
                                 .eps = o->adam_eps,

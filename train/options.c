@@ -466,6 +466,7 @@ static const struct opt_synonym synonyms[] = {
     {"dataset-name", "data-path", NULL},
     {"resume-from-checkpoint", "save", "not needed: the same --save resumes"},
     {"gpus", "device", "not an option: --nproc-per-node is the number of GPUs of a machine"},
+    {"allow-tf32", "tf32", NULL},
     {"dtype", "bf16", "--bf16 or --fp16; without either, fp32"},
     {"precision", "bf16", "--bf16 or --fp16; without either, fp32"},
     {"zero", "zero-stage", NULL},

@@ -162,6 +162,8 @@ void plan_report_text(const struct plan_report *p, struct buf *out)
              mesh_world(j->layout.mesh) > 1 ? ", of all processes; of the one described:" : "");
     add_ops(p, out);
     add_traffic(p, out);
+    if (!p->job->rank.dev.desc.host)
+        buf_addf(out, "products        %s\n", j->rank.ops.entry[OP_MATMUL].backend);
     if (j->layout.mesh.pp > 1)
         buf_addf(out, "bubble          %.1f %% of a step\n", 100 * p->bubble);
     buf_addf(out, "checkpoint      %.3f GB\n", (double)p->checkpoint / 1e9);

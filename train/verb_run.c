@@ -496,6 +496,8 @@ static void introduce(const struct job *j)
         snprintf(on, sizeof(on), "%d threads", d->desc.threads);
     else
         snprintf(on, sizeof(on), "%s", d->desc.name);
+    if (j->o->precision.tf32 && (d->desc.host || j->rank.ops.real != DTYPE_F32))
+        log_warn("--tf32 has no effect: it is for fp32 on a GPU");
     if (!d->desc.host)
         buf_addf(&b, "; products: %s, attention: %s", j->rank.ops.entry[OP_MATMUL].backend,
                  j->rank.ops.entry[OP_ATTENTION].backend);

@@ -15,7 +15,7 @@
 #include "train/optim/scale.h"
 
 struct precision_flags {
-    bool bf16, fp16, grads_bf16, aware, consecutive;
+    bool bf16, fp16, tf32, grads_bf16, aware, consecutive;
     int main_grads, main_params, exp_avg, exp_avg_sq; /* fp32, bf16, fp16, fp8 */
     double static_scale, first, least;                /* static: 0: not given */
     int64_t window, hysteresis;
@@ -34,10 +34,16 @@ struct precision_flags {
             .help = "weights and activations in bf16, with fp32 master weights, moments and "      \
                     "gradients; the CPU computes in fp32 and rounds each result"),                 \
         OPT_ROW(.name = "fp16", .type = OPT_SWITCH, .offset = offsetof(S, m.fp16),                 \
-                .group = "machine", .verbs = v, .brief = "compute in fp16 (CPU only)",             \
+                .group = "machine", .verbs = v, .brief = "compute in fp16",                        \
                 .help = "weights and activations in fp16, with fp32 master weights, moments and "  \
-                        "gradients, and a dynamic loss scale; on the CPU, which computes in fp32 " \
-                        "and rounds each result"),                                                 \
+                        "gradients, and a dynamic loss scale; the CPU computes in fp32 and "       \
+                        "rounds each result"),                                                     \
+        OPT_ROW(.name = "tf32", .type = OPT_SWITCH, .offset = offsetof(S, m.tf32),                 \
+                .group = "machine", .verbs = v, .brief = "matrix products of fp32 in TF32",        \
+                .help = "on a GPU, matrix products of an fp32 run in TF32: faster by tensor "      \
+                        "cores, with 10 bits of mantissa instead of 23; attention, norms and "     \
+                        "the optimizer stay in fp32. No effect with --bf16 and --fp16, or on "     \
+                        "the CPU"),                                                                \
         OPT_ROW(.name = "loss-scale", .type = OPT_REAL, .offset = offsetof(S, m.static_scale),     \
                 .unset = "dynamic with --fp16, else 1", .min = 1, .max = 1e18, .meta = "X",        \
                 .group = "machine", .verbs = v, .brief = "fixed scale of the loss",                \
@@ -69,15 +75,13 @@ struct precision_flags {
                 .help = "every step without an overflow starts the count of --hysteresis anew"),   \
         OPT_ROW(.name = "grad-reduce-in-bf16", .type = OPT_SWITCH,                                 \
                 .offset = offsetof(S, m.grads_bf16), .group = "machine", .verbs = v,               \
-                .needs = "bf16", .brief = "gradients in bf16 (CPU only)",                          \
-                .help = "gradients are kept, added up over micro-batches and reduced in bf16; on " \
-                        "the CPU"),                                                                \
+                .needs = "bf16", .brief = "gradients in bf16",                                     \
+                .help = "gradients are kept, added up over micro-batches and reduced in bf16"),    \
         OPT_ROW(.name = "use-precision-aware-optimizer", .type = OPT_SWITCH,                       \
                 .offset = offsetof(S, m.aware), .group = "machine", .verbs = v,                    \
-                .brief = "let the optimizer's types be chosen (CPU only)",                         \
+                .brief = "let the optimizer's types be chosen",                                    \
                 .help = "the types of what the optimizer keeps are those of --exp-avg-dtype, "     \
-                        "--exp-avg-sq-dtype, --main-params-dtype and --main-grads-dtype; on the "  \
-                        "CPU"),                                                                    \
+                        "--exp-avg-sq-dtype, --main-params-dtype and --main-grads-dtype"),         \
         PRECISION_TYPE_ROW(S, m, v, "main-grads-dtype", main_grads, "gradients"),                  \
         PRECISION_TYPE_ROW(S, m, v, "main-params-dtype", main_params, "master weights"),           \
         PRECISION_TYPE_ROW(S, m, v, "exp-avg-dtype", exp_avg, "Adam's first moments"),             \

@@ -231,6 +231,7 @@ static int rank_ops(struct rank *r, struct err *e)
     const struct rank_config *c = &r->config;
     const struct ops_config wanted = {.real = c->real,
                                       .narrow = c->narrow,
+                                      .tf32 = c->tf32,
                                       .kernels = c->kernels,
                                       .library_path = c->library_path};
     ops_close(&r->ops);

@@ -354,6 +354,7 @@ struct ops_config {
     enum dtype real; /* of activations and weights: BF16, F16, or F32, F64, as all others then are
                         but those of `narrow` */
     struct ops_narrow narrow;
+    bool tf32;                /* a GPU's products of F32 in TF32 */
     const char *kernels;      /* most that it may use ("avx2"); NULL: the best */
     const char *library_path; /* folders of libraries that are opened at run time; NULL: none */
 };

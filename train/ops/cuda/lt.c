@@ -173,9 +173,10 @@ static cublasStatus_t describe(struct lt *l, struct lt_plan *p)
     cublasOperation_t tb = s->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
     cudaDataType_t in = type_of(s->in), out = type_of(s->out);
     cublasLtEpilogue_t epilogue = epilogues[s->epilogue];
+    cublasComputeType_t sums = s->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
     cublasStatus_t status;
-    (void)((status = l->fn.desc_create(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F)) ||
+    (void)((status = l->fn.desc_create(&p->desc, sums, CUDA_R_32F)) ||
            (status = set(l, p, CUBLASLT_MATMUL_DESC_TRANSA, &ta, sizeof(ta))) ||
            (status = set(l, p, CUBLASLT_MATMUL_DESC_TRANSB, &tb, sizeof(tb))) ||
            (status = set(l, p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue))) ||

@@ -9,7 +9,8 @@
  *     y[m,n] = op(a) op(b)       or, accumulating,  y += op(a) op(b)
  *
  * Matrices are stored by rows; op(a) is [m,k], op(b) [k,n]; ta, tb: the matrix is stored
- * transposed. Sums are in fp32.
+ * transposed. Sums are in fp32; with tf32 so are products of F32 whose factors are rounded to TF32,
+ * of 10 bits behind the point, as tensor cores take them.
  */
 
 #include "train/tensor/dev.h"
@@ -28,7 +29,7 @@ struct lt_shape {
     int64_t lda, ldb, ldy, ld_aux; /* elements between rows; ld_aux 0: none */
     enum dtype in, out;            /* of a and b; of y. F32, BF16, F16 */
     enum lt_epilogue epilogue;     /* bias and aux have the type of a */
-    int ta, tb, accumulate;
+    int ta, tb, accumulate, tf32;
     int alignment; /* bytes, a power of 2, of every address */
 };
 

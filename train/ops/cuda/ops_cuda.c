@@ -17,6 +17,7 @@ enum { LT_WORKSPACE = 32 << 20, ALIGN = 256 };
 struct cuda_ops {
     struct lt *lt; /* NULL while the device is not open */
     struct attend *attend;
+    bool tf32; /* products of F32 */
 };
 
 static struct cuda_ops *state_of(const struct ops *o)
@@ -44,7 +45,7 @@ static enum lt_epilogue epilogue_of(const struct matmul_args *a)
     return a->act == ACT_NONE && !tensor_none(a->bias) ? LT_BIAS : LT_NONE;
 }
 
-static struct lt_shape shape_of(const struct matmul_args *a)
+static struct lt_shape shape_of(const struct matmul_args *a, bool tf32)
 {
     struct lt_shape s;
     memset(&s, 0, sizeof(s));
@@ -59,6 +60,7 @@ static struct lt_shape shape_of(const struct matmul_args *a)
     s.ta = a->ta;
     s.tb = a->tb;
     s.accumulate = a->accumulate;
+    s.tf32 = tf32 && a->a.dtype == DTYPE_F32;
     s.epilogue = epilogue_of(a);
     s.ld_aux = s.epilogue == LT_GELU || s.epilogue == LT_GELU_BWD ? a->pre.stride : 0;
     s.alignment = lt_alignment(a->a.data, a->b.data, a->y.data);
@@ -78,7 +80,7 @@ size_t cuda_matmul_scratch(const struct dev_desc *d, const void *args)
 static int plan_product(struct ops *o, const struct matmul_args *a, const struct lt_plan **ret,
                         bool *ret_fused, struct err *e)
 {
-    struct lt_shape shape = shape_of(a);
+    struct lt_shape shape = shape_of(a, state_of(o)->tf32);
     *ret_fused = shape.epilogue != LT_NONE;
     int code = lt_prepare(state_of(o)->lt, &shape, 0, ret, e);
     if (code && *ret_fused) {
@@ -172,8 +174,8 @@ static void cuda_ops_close(struct ops *o)
     o->state = NULL;
 }
 
-static int open_table(struct ops *o, struct dev *d, struct slab *workspace, enum dtype real,
-                      const char *library_path, struct err *e)
+static int open_table(struct ops *o, struct dev *d, struct slab *workspace,
+                      const struct ops_config *c, struct err *e)
 {
     static const struct op_entry entries[OP_COUNT] = {
         [OP_EMBED] = {cuda_embed, NULL, "cuda"},
@@ -197,20 +199,23 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace, enum
     };
     struct cuda_ops *state;
     *o = (struct ops){.dev = d, .workspace = workspace, .layer = -1, .call = ops_run};
-    ops_set_types(o, real, (struct ops_narrow){0});
+    ops_set_types(o, c->real, c->narrow);
     memcpy(o->entry, entries, sizeof(entries));
+    if (c->tf32 && c->real == DTYPE_F32)
+        o->entry[OP_MATMUL].backend = "cublasLt in TF32";
     if (!d->fn) { /* nothing runs before the device is open, nor is prepared */
         o->entry[OP_MATMUL].prepare = o->entry[OP_ATTENTION].prepare = NULL;
         return 0;
     }
     state = mem_new(1, sizeof(*state));
-    int code = lt_open(&state->lt, d, library_path, LT_WORKSPACE, e);
+    int code = lt_open(&state->lt, d, c->library_path, LT_WORKSPACE, e);
     if (code) {
         free(state);
         err_wrap(e, "%s", d->desc.name);
         return err_hint(e, "--library-path names the folder of libcublasLt.so");
     }
-    state->attend = attend_open(d, library_path);
+    state->attend = attend_open(d, c->library_path);
+    state->tf32 = c->tf32;
     o->state = state;
     o->close = cuda_ops_close;
     if (*attend_why(state->attend))
@@ -220,7 +225,7 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace, enum
 
 int ops_cuda_init(struct ops *o, struct dev *d, struct slab *workspace, struct err *e)
 {
-    return open_table(o, d, workspace, DTYPE_F32, NULL, e);
+    return open_table(o, d, workspace, &(struct ops_config){.real = DTYPE_F32}, e);
 }
 
 int ops_cuda_open(struct ops *o, struct dev *d, struct slab *workspace, const struct ops_config *c,
@@ -228,17 +233,11 @@ int ops_cuda_open(struct ops *o, struct dev *d, struct slab *workspace, const st
 {
     if (c->kernels)
         return err_set(e, ERR_USAGE, "--kernels %s: a GPU has one set of kernels", c->kernels);
-    if (c->real == DTYPE_F16)
-        return err_set(e, ERR_USAGE,
-                       "--fp16 is not implemented for GPUs, which compute in bf16 "
-                       "(--bf16) or fp32");
-    if (c->narrow.grad || c->narrow.master || c->narrow.moment[0] || c->narrow.moment[1])
-        return err_set(e, ERR_USAGE,
-                       "gradients, master weights and moments in bf16 are not "
-                       "implemented for GPUs");
-    BUG_ON(c->real != DTYPE_F32 && c->real != DTYPE_BF16, "ops in %s on a GPU",
-           dtype_name(c->real));
-    return open_table(o, d, workspace, c->real, c->library_path, e);
+    BUG_ON(c->real != DTYPE_F32 && c->real != DTYPE_BF16 && c->real != DTYPE_F16,
+           "ops in %s on a GPU", dtype_name(c->real));
+    BUG_ON((c->narrow.grad || c->narrow.master) && c->real != DTYPE_BF16,
+           "gradients or master weights in bf16 beside %s", dtype_name(c->real));
+    return open_table(o, d, workspace, c, e);
 }
 
 void ops_cuda_close(struct ops *o)

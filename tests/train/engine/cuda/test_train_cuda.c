@@ -53,14 +53,15 @@ static void open_rank(struct rank *r, const struct rank_config *c)
 
 struct outcome {
     double loss, norm;
+    int32_t skip;
 };
 
-/* A step on batches that follow from the cursor alone; rows fall into documents if `cut`. */
-static struct outcome step(struct rank *r, bool cut)
+/* A step on batches that follow from the cursor alone, of the loss times `scale`; rows fall into
+ * documents if `cut`. The cursor stays. */
+static struct outcome attempt(struct rank *r, bool cut, double scale)
 {
     struct err e;
     struct outcome ret = {0};
-    int32_t skip;
     op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
     for (int64_t i = 0; i < MICROS; i++) {
@@ -78,16 +79,22 @@ static struct outcome step(struct rank *r, bool cut)
                 in.start[k] = in.start[k - 1];
             in.start[1] = 4;
         }
-        step_issue_micro(r, &in, 0.05F);
+        step_issue_micro(r, &in, 0.05 * scale);
         batch_finish(&in); /* the copies must not need it any more */
     }
     step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled), 0.01);
     rank_fetch(r, r->host_totals, r->totals);
     rank_fetch(r, &ret.norm, r->optim.norm);
-    rank_fetch(r, &skip, r->optim.skip);
+    rank_fetch(r, &ret.skip, r->optim.skip);
     T_OK(dev_fault(&r->dev, &e), &e);
-    T_EQ(skip, 0);
     ret.loss = r->host_totals[0];
+    return ret;
+}
+
+static struct outcome step(struct rank *r, bool cut)
+{
+    struct outcome ret = attempt(r, cut, 1);
+    T_EQ(ret.skip, 0);
     r->at.iteration++;
     r->at.steps++;
     r->at.consumed += MICROS * TINY_ROWS;
@@ -163,7 +170,25 @@ static void documents_equal_the_cpu(void)
     steps_equal(tiny_llama(), true);
 }
 
-/* ---- bf16 -------------------------------------------------------------------------------------
+static void same(struct rank *x, struct tensor a, struct rank *y, struct tensor b)
+{
+    float *p = fetch(x, a), *q = fetch(y, b);
+    T_MEM(p, q, tensor_bytes(a));
+    free(p);
+    free(q);
+}
+
+static void same_state(struct rank *x, struct rank *y)
+{
+    same(x, rank_master(x), y, rank_master(y));
+    same(x, x->weights, y, y->weights);
+    same(x, x->optim.state[0], y, y->optim.state[0]);
+    same(x, x->optim.state[1], y, y->optim.state[1]);
+    T_MEM(&x->at, &y->at, sizeof(x->at));
+}
+
+/* ---- bf16 and fp16
+ * -------------------------------------------------------------------------------------
  */
 
 /* Heads that the tensor cores take. */
@@ -176,12 +201,12 @@ static struct spec widened(struct spec s)
     return s;
 }
 
-static void round_weights(struct rank *r)
+static void round_weights(struct rank *r, enum dtype type)
 {
     size_t n = (size_t)tensor_count(r->weights);
     uint16_t *narrow = mem_new(n, sizeof(*narrow));
-    box_cast(narrow, DTYPE_BF16, r->weights.data, DTYPE_F32, (int64_t)n);
-    box_cast(r->weights.data, DTYPE_F32, narrow, DTYPE_BF16, (int64_t)n);
+    box_cast(narrow, type, r->weights.data, DTYPE_F32, (int64_t)n);
+    box_cast(r->weights.data, DTYPE_F32, narrow, type, (int64_t)n);
     free(narrow);
 }
 
@@ -195,18 +220,22 @@ static double dot(const float *a, const float *b, int64_t n)
 
 /* The first step's gradients against fp32's of the same rounded weights: of each parameter whose
  * norm counts by their angle and norm, of the others by the difference. */
-static void gradients_near(struct spec spec, bool cut)
+static void gradients_near(enum dtype type, struct spec spec, bool cut)
 {
     struct rank_config there = config_of(spec, true), here = config_of(spec, false);
     there.documents = here.documents = cut;
-    there.real = DTYPE_BF16;
+    there.real = type;
     open_rank(&gpu, &there);
     open_rank(&cpu, &here);
-    round_weights(&cpu);
-    struct outcome a = step(&gpu, cut), b = step(&cpu, cut);
+    round_weights(&cpu, type);
+    double scale = type == DTYPE_F16 ? 1024 : 1; /* small numbers have few digits in fp16 */
+    struct outcome a = attempt(&gpu, cut, scale), b = attempt(&cpu, cut, 1);
+    T_EQ(a.skip, 0);
     T_NEAR(a.loss, b.loss, 1e-2 * b.loss);
-    T_NEAR(a.norm, b.norm, 1e-2 * b.norm);
+    T_NEAR(a.norm / scale, b.norm, 1e-2 * b.norm);
     float *x = fetch(&gpu, gpu.grads), *y = fetch(&cpu, cpu.grads);
+    for (int64_t i = 0; i < cpu.params.elements; i++)
+        x[i] = (float)((double)x[i] / scale);
     double all = sqrt(dot(y, y, cpu.params.elements));
     for (int i = 0; i < cpu.params.n; i++) {
         const struct param *p = &cpu.params.at[i];
@@ -225,11 +254,62 @@ static void gradients_near(struct spec spec, bool cut)
     rank_close(&cpu);
 }
 
+static void all_near(enum dtype type)
+{
+    gradients_near(type, dropped(widened(tiny_gpt())), false);
+    gradients_near(type, widened(tiny_llama()), false);
+    gradients_near(type, widened(tiny_llama()), true);
+}
+
 static void bf16_gradients_are_near_fp32(void)
 {
-    gradients_near(dropped(widened(tiny_gpt())), false);
-    gradients_near(widened(tiny_llama()), false);
-    gradients_near(widened(tiny_llama()), true);
+    all_near(DTYPE_BF16);
+}
+
+static void fp16_gradients_are_near_fp32(void)
+{
+    all_near(DTYPE_F16);
+}
+
+/* Gradients that overflow in fp16 skip the step: nothing has changed, and the next one is as if
+ * there had been none. */
+static void an_overflow_is_skipped(void)
+{
+    struct rank_config c = config_of(dropped(widened(tiny_gpt())), true);
+    c.real = DTYPE_F16;
+    open_rank(&gpu, &c);
+    open_rank(&again, &c);
+    T_EQ(attempt(&gpu, false, 1e9).skip, 1);
+    same_state(&gpu, &again);
+    T_EQ(attempt(&gpu, false, 1).skip, 0);
+    T_EQ(attempt(&again, false, 1).skip, 0);
+    same_state(&gpu, &again);
+    rank_close(&gpu);
+    rank_close(&again);
+}
+
+/* Moments, and with them gradients, in bf16: the weights stay near those of a run that keeps both
+ * in fp32. */
+static void moments_in_bf16(void)
+{
+    struct rank_config c = config_of(dropped(widened(tiny_gpt())), true);
+    c.real = DTYPE_BF16;
+    open_rank(&again, &c);
+    c.narrow = (struct ops_narrow){.grad = true, .moment = {true, true}};
+    open_rank(&gpu, &c);
+    for (int i = 0; i < STEPS; i++) {
+        struct outcome a = step(&gpu, false), b = step(&again, false);
+        T_NEAR(a.loss, b.loss, 1e-2 * b.loss);
+        T_NEAR(a.norm, b.norm, 1e-2 * b.norm);
+    }
+    T_EQ(gpu.grads.dtype, DTYPE_BF16);
+    T_EQ(gpu.optim.state[1].dtype, DTYPE_BF16);
+    float *x = fetch(&gpu, gpu.optim.master), *y = fetch(&again, again.optim.master);
+    T_CHECK(distance(x, y, gpu.params.elements) < 1e-3);
+    free(x);
+    free(y);
+    rank_close(&gpu);
+    rank_close(&again);
 }
 
 /* ---- checkpoints ------------------------------------------------------------------------------
@@ -265,23 +345,6 @@ static void load(struct rank *r, const char *dir)
     ckpt_close(c);
 }
 
-static void same(struct rank *x, struct tensor a, struct rank *y, struct tensor b)
-{
-    float *p = fetch(x, a), *q = fetch(y, b);
-    T_MEM(p, q, tensor_bytes(a));
-    free(p);
-    free(q);
-}
-
-static void same_state(struct rank *x, struct rank *y)
-{
-    same(x, rank_master(x), y, rank_master(y));
-    same(x, x->weights, y, y->weights);
-    same(x, x->optim.state[0], y, y->optim.state[0]);
-    same(x, x->optim.state[1], y, y->optim.state[1]);
-    T_MEM(&x->at, &y->at, sizeof(x->at));
-}
-
 static void resume(enum dtype real, const char *name)
 {
     struct rank_config c = config_of(dropped(widened(tiny_gpt())), true);
@@ -306,6 +369,7 @@ static void a_run_resumes_bit_for_bit(void)
 {
     resume(DTYPE_F32, "fp32");
     resume(DTYPE_BF16, "bf16");
+    resume(DTYPE_F16, "fp16");
 }
 
 static void the_cpu_takes_a_run_over(void)
@@ -343,6 +407,7 @@ static void two_runs_give_equal_bytes(void)
 {
     run_twice(DTYPE_F32);
     run_twice(DTYPE_BF16);
+    run_twice(DTYPE_F16);
 }
 
 /* ---- decoding ---------------------------------------------------------------------------------
@@ -400,6 +465,7 @@ static void a_fault_reaches_no_checkpoint(void)
 }
 
 T_MAIN(T_CASE(gpt_equals_the_cpu), T_CASE(llama_equals_the_cpu), T_CASE(documents_equal_the_cpu),
-       T_CASE(bf16_gradients_are_near_fp32), T_CASE(a_run_resumes_bit_for_bit),
+       T_CASE(bf16_gradients_are_near_fp32), T_CASE(fp16_gradients_are_near_fp32),
+       T_CASE(an_overflow_is_skipped), T_CASE(moments_in_bf16), T_CASE(a_run_resumes_bit_for_bit),
        T_CASE(the_cpu_takes_a_run_over), T_CASE(two_runs_give_equal_bytes),
        T_CASE(logits_of_a_cache_equal_the_cpu), T_CASE(a_fault_reaches_no_checkpoint))

@@ -23,6 +23,7 @@
 enum { MEMORY = 640 << 20, WORKSPACE = 600 << 20, POISON = 0xff };
 
 static const double bound = 1e-2;
+static enum dtype type = DTYPE_BF16;
 
 struct form {
     int64_t sequences, tokens, heads, groups, dim;
@@ -38,7 +39,7 @@ static struct ops ops;
 
 static struct tensor heads_at(void *p, int64_t rows, int64_t heads, int64_t dim, int64_t stride)
 {
-    struct tensor t = tensor_heads(tensor_2d(p, DTYPE_BF16, rows, heads * dim), heads);
+    struct tensor t = tensor_heads(tensor_2d(p, type, rows, heads * dim), heads);
     t.stride = stride;
     return t;
 }
@@ -100,7 +101,7 @@ static void parts_fit_the_workspace(void)
 
 static void open_all(void)
 {
-    static const struct ops_config bf16 = {.real = DTYPE_BF16};
+    const struct ops_config wanted = {.real = type};
     struct err e;
     if (dev_cuda_open(&gpu, 0, &e))
         t_skip("%s", e.msg);
@@ -110,7 +111,7 @@ static void open_all(void)
     slab_init(&memory, "memory", PLACE_DEVICE);
     slab_bytes(&memory, MEMORY);
     T_OK(slab_bind(&memory, &gpu, &e), &e);
-    T_OK(ops_cuda_open(&ops, &gpu, &workspace, &bf16, &e), &e);
+    T_OK(ops_cuda_open(&ops, &gpu, &workspace, &wanted, &e), &e);
     T_STR(ops.entry[OP_ATTENTION].backend, "own"); /* until a shape is prepared */
 }
 
@@ -136,7 +137,7 @@ static void *drawn(int64_t n, uint64_t seed)
     uint16_t *v = mem_new((size_t)n, sizeof(*v));
     for (int64_t i = 0; i < n; i++) {
         struct rng4 r = rng_block(seed, RNG_TEST, 0, (uint64_t)i / 4);
-        v[i] = narrow_bits(DTYPE_BF16, (double)r.v[i % 4] / 0x1p30 - 2);
+        v[i] = narrow_bits(type, (double)r.v[i % 4] / 0x1p30 - 2);
     }
     void *p = given(v, (size_t)n * sizeof(*v));
     free(v);
@@ -192,8 +193,8 @@ static void near(const char *what, const uint16_t *a, const uint16_t *b, struct 
     double off = 0, square = 0;
     for (int64_t i = 0; i < f.sequences * f.tokens; i++)
         for (int64_t j = column[0]; j < column[0] + column[1]; j++) {
-            double x = narrow_value(DTYPE_BF16, a[i * column[2] + j]);
-            double y = narrow_value(DTYPE_BF16, b[i * column[2] + j]);
+            double x = narrow_value(type, a[i * column[2] + j]);
+            double y = narrow_value(type, b[i * column[2] + j]);
             off += (x - y) * (x - y);
             square += y * y;
         }
@@ -255,5 +256,15 @@ static void few_tokens(void)
     compare((struct form){.sequences = 9, .tokens = 24, .heads = 4, .groups = 4, .dim = 64});
 }
 
+static void fp16(void)
+{
+    type = DTYPE_F16;
+    odd_rows();
+    wide_heads();
+    few_tokens();
+    type = DTYPE_BF16;
+}
+
 T_MAIN(T_CASE(parts_fit_the_workspace), T_CASE(one_part), T_CASE(odd_rows),
-       T_CASE(parts_of_sequences), T_CASE(parts_of_heads), T_CASE(wide_heads), T_CASE(few_tokens))
+       T_CASE(parts_of_sequences), T_CASE(parts_of_heads), T_CASE(wide_heads), T_CASE(few_tokens),
+       T_CASE(fp16))

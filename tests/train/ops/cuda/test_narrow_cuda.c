@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The memory-bound kernels on BF16 tensors against the plain twins in fp32, on the same rounded
- * inputs: the calls of test_twins.c and some at the sizes of models. Outputs are poisoned, rows
- * have gaps that must stay as they are, and a second run gives the same bytes. Without a GPU the
- * cases are skipped.
+ * Kernels and matrix products on BF16 and F16 tensors against the plain twins in fp32, on the same
+ * rounded inputs: the calls of test_twins.c and some at the sizes of models. Outputs are poisoned,
+ * rows have gaps that must stay as they are, and a second run gives the same bytes. Gradients of
+ * weights are F32, and BF16 in cases of their own. Without a GPU the cases are skipped.
  */
 
 #include <math.h>
@@ -19,39 +19,72 @@
 #include "train/ops/cuda/ops_cuda.h"
 #include "train/tensor/cuda/dev_cuda.h"
 
-enum { WORKSPACE = 64 << 20, DEVICE = 1 << 30, GAP = 8, POISON = 0xffff, FIELDS = 8, MOST = 16 };
+enum {
+    WORKSPACE = 64 << 20,
+    DEVICE = 1 << 30,
+    GAP = 8,
+    POISON = 0xffff,
+    FIELDS = 8,
+    GRADS = 4,
+    MOST = 16
+};
 
-static const double bound = 5e-3;
+static const double bf16_bound = 5e-3; /* F16 has three bits more */
+static enum dtype real, grad;
 
 static struct world w;
 static struct dev gpu;
 static struct ops ops;
 static struct slab workspace, memory; /* of the device */
 
-/* Where the tensors that are BF16 there lie in an op's arguments; 0 past the last. */
+/* Where tensors of the types `real` and `grad` lie in an op's arguments; SIZE_MAX past the last. */
 struct narrowed {
     const char *name;
     size_t bytes; /* of the arguments */
-    size_t field[FIELDS];
+    size_t field[FIELDS], grads[GRADS];
 };
 
 #define AT(op, field) offsetof(struct op##_args, field)
+#define END SIZE_MAX
 
 static const struct narrowed narrowed[] = {
-    {"embed", sizeof(struct embed_args), {AT(embed, y), AT(embed, tok), AT(embed, pos)}},
-    {"embed_bwd", sizeof(struct embed_bwd_args), {AT(embed_bwd, dy)}},
+    {"embed",
+     sizeof(struct embed_args),
+     {AT(embed, y), AT(embed, tok), AT(embed, pos), END},
+     {END}},
+    {"embed_bwd",
+     sizeof(struct embed_bwd_args),
+     {AT(embed_bwd, dy), END},
+     {AT(embed_bwd, dtok), AT(embed_bwd, dpos), END}},
     {"norm",
      sizeof(struct norm_args),
-     {AT(norm, y), AT(norm, r), AT(norm, x), AT(norm, a), AT(norm, bias), AT(norm, w),
-      AT(norm, b)}},
+     {AT(norm, y), AT(norm, r), AT(norm, x), AT(norm, a), AT(norm, bias), AT(norm, w), AT(norm, b),
+      END},
+     {END}},
     {"norm_bwd",
      sizeof(struct norm_bwd_args),
-     {AT(norm_bwd, dr), AT(norm_bwd, dy), AT(norm_bwd, r), AT(norm_bwd, w), AT(norm_bwd, da)}},
-    {"glu", sizeof(struct glu_args), {AT(glu, y), AT(glu, x)}},
-    {"glu_bwd", sizeof(struct glu_bwd_args), {AT(glu_bwd, dx), AT(glu_bwd, dy), AT(glu_bwd, x)}},
-    {"rope", sizeof(struct rope_args), {AT(rope, x)}},
-    {"xent_stats", sizeof(struct xent_stats_args), {AT(xent_stats, logits)}},
-    {"xent_loss", sizeof(struct xent_loss_args), {AT(xent_loss, logits)}},
+     {AT(norm_bwd, dr), AT(norm_bwd, dy), AT(norm_bwd, r), AT(norm_bwd, w), AT(norm_bwd, da), END},
+     {AT(norm_bwd, dw), AT(norm_bwd, db), AT(norm_bwd, dbias), END}},
+    {"glu", sizeof(struct glu_args), {AT(glu, y), AT(glu, x), END}, {END}},
+    {"glu_bwd",
+     sizeof(struct glu_bwd_args),
+     {AT(glu_bwd, dx), AT(glu_bwd, dy), AT(glu_bwd, x), END},
+     {END}},
+    {"rope", sizeof(struct rope_args), {AT(rope, x), END}, {END}},
+    {"xent_stats", sizeof(struct xent_stats_args), {AT(xent_stats, logits), END}, {END}},
+    {"xent_loss", sizeof(struct xent_loss_args), {AT(xent_loss, logits), END}, {END}},
+    {"forward",
+     sizeof(struct matmul_args),
+     {AT(matmul, y), AT(matmul, a), AT(matmul, b), AT(matmul, bias), AT(matmul, pre), END},
+     {END}},
+    {"dgrad",
+     sizeof(struct matmul_args),
+     {AT(matmul, y), AT(matmul, a), AT(matmul, b), AT(matmul, pre), END},
+     {END}},
+    {"wgrad",
+     sizeof(struct matmul_args),
+     {AT(matmul, a), AT(matmul, b), END},
+     {AT(matmul, y), AT(matmul, dbias), END}},
 };
 
 /* A tensor of the world and its twin on the device. */
@@ -89,25 +122,32 @@ static bool is_output(const struct call *c, struct tensor t)
     return false;
 }
 
+static uint16_t bits_of(enum dtype type, double x)
+{
+    uint16_t infinite = type == DTYPE_BF16 ? 0x7f80 : 0x7c00;
+    if (isnan(x))
+        return POISON;
+    if (isinf(x) || (type == DTYPE_F16 && fabs(x) >= 65520))
+        return x > 0 ? infinite : infinite | 0x8000;
+    return narrow_bits(type, x);
+}
+
 /* Rounds the tensor's numbers on the host, and lays them out for the device. */
-static void narrow(struct pair *p)
+static void narrow(struct pair *p, enum dtype type)
 {
     int64_t cols = row_of(p->host), rows = rows_of(p->host);
     int64_t stride = p->host.rank == 1 ? cols : cols + GAP;
-    p->there.dtype = DTYPE_BF16;
+    p->there.dtype = type;
     p->there.stride = p->host.rank == 1 ? p->host.stride : stride;
     p->bytes = (size_t)(rows * stride) * 2;
     uint16_t *bits = p->image = mem_new(p->bytes + 1, 1);
     for (int64_t i = 0; i < rows * stride; i++)
         bits[i] = POISON;
     for (int64_t i = 0; i < rows * cols; i++) {
-        double x = world_get(p->host, i);
-        uint16_t u = isnan(x)   ? POISON
-                     : isinf(x) ? (x > 0 ? 0x7f80 : 0xff80)
-                                : narrow_bits(DTYPE_BF16, x);
+        uint16_t u = bits_of(type, world_get(p->host, i));
         bits[i / cols * stride + i % cols] = u;
         if (u != POISON)
-            world_set(p->host, i, narrow_value(DTYPE_BF16, u));
+            world_set(p->host, i, narrow_value(type, u));
     }
 }
 
@@ -120,7 +160,7 @@ static void plain(struct pair *p)
            p->bytes - (size_t)(stride - row_of(p->host)) * dtype_size(p->host.dtype));
 }
 
-static struct tensor place(const struct call *c, struct tensor t, bool bf16)
+static struct tensor place(const struct call *c, struct tensor t, enum dtype type)
 {
     for (int i = 0; i < pair_count; i++)
         if (pairs[i].host.data == t.data)
@@ -128,8 +168,8 @@ static struct tensor place(const struct call *c, struct tensor t, bool bf16)
     T_CHECK(pair_count < MOST);
     struct pair *p = &pairs[pair_count++];
     *p = (struct pair){.host = t, .there = t, .output = is_output(c, t)};
-    if (bf16)
-        narrow(p);
+    if (type != t.dtype)
+        narrow(p, type);
     else
         plain(p);
     p->there.data = slab_bytes(&memory, p->bytes);
@@ -146,24 +186,30 @@ static bool in_world(const void *p)
 
 /* Every tensor of the arguments goes to the device: those of the world are found by their address.
  */
+static void place_some(const size_t *field, enum dtype type, struct call *c, char *args)
+{
+    for (int k = 0; field[k] != END; k++) {
+        struct tensor t;
+        memcpy(&t, args + field[k], sizeof(t));
+        if (!tensor_none(t)) {
+            t = place(c, t, type);
+            memcpy(args + field[k], &t, sizeof(t));
+        }
+    }
+}
+
 static void place_all(const struct narrowed *op, struct call *c, char *args)
 {
     slab_reset(&memory, 0);
     pair_count = 0;
     memcpy(args, &c->u, op->bytes);
-    for (int k = 0; k < FIELDS && (k == 0 || op->field[k]); k++) {
-        struct tensor t;
-        memcpy(&t, args + op->field[k], sizeof(t));
-        if (!tensor_none(t)) {
-            t = place(c, t, true);
-            memcpy(args + op->field[k], &t, sizeof(t));
-        }
-    }
+    place_some(op->field, real, c, args);
+    place_some(op->grads, grad, c, args);
     for (size_t at = 0; at + sizeof(struct tensor) <= op->bytes; at += sizeof(void *)) {
         struct tensor t;
         memcpy(&t, args + at, sizeof(t));
         if (in_world(t.data)) {
-            t = place(c, t, false);
+            t = place(c, t, t.dtype);
             memcpy(args + at, &t, sizeof(t));
         }
     }
@@ -185,20 +231,25 @@ static void *fetch(const struct pair *p)
     return x;
 }
 
+static bool is_narrow(const struct pair *p)
+{
+    return p->there.dtype == DTYPE_BF16 || p->there.dtype == DTYPE_F16;
+}
+
 /* ||have - ref|| within the bound of ||ref|| and of a tenth of as many ones; gaps untouched. */
 static void check(const char *call, const struct pair *p)
 {
     int64_t cols = row_of(p->host), rows = rows_of(p->host), n = rows * cols;
     int64_t stride = p->host.rank == 1 ? cols : p->there.stride;
     double off = 0, square = 0;
+    double bound = real == DTYPE_F16 ? bf16_bound / 8 : bf16_bound;
     struct tensor have = p->there;
     have.data = p->first;
     for (int64_t i = 0; i < n; i++) {
         const uint16_t *bits = p->first;
         double r = world_get(p->host, i);
-        double h = p->there.dtype == DTYPE_BF16
-                       ? narrow_value(DTYPE_BF16, bits[i / cols * stride + i % cols])
-                       : world_get(have, i);
+        double h = is_narrow(p) ? narrow_value(p->there.dtype, bits[i / cols * stride + i % cols])
+                                : world_get(have, i);
         if (!isfinite(r)) {
             T_CHECK(isnan(r) ? isnan(h) : h == r);
             continue;
@@ -209,7 +260,7 @@ static void check(const char *call, const struct pair *p)
     if (!(sqrt(off) <= bound * (sqrt(square) + 0.1 * sqrt((double)n))))
         t_fail(__FILE__, __LINE__, "%s: output %td is off by %.3g of %.3g", call, p - pairs,
                sqrt(off / (double)n), sqrt(square / (double)n));
-    for (int64_t i = 0; i < rows && p->there.dtype == DTYPE_BF16; i++)
+    for (int64_t i = 0; i < rows && is_narrow(p); i++)
         for (int64_t k = cols; k < stride; k++)
             if (((const uint16_t *)p->first)[i * stride + k] != POISON)
                 t_fail(__FILE__, __LINE__, "%s: row %lld of output %td is written past its end",
@@ -272,6 +323,13 @@ static void close_all(void)
     dev_close(&gpu);
 }
 
+static void use(enum dtype type, enum dtype grads)
+{
+    real = type;
+    grad = grads;
+    ops_set_types(&ops, type, (struct ops_narrow){.grad = grads == DTYPE_BF16});
+}
+
 static int twin_index(const char *name)
 {
     for (int k = 0; k < twin_count; k++)
@@ -288,9 +346,10 @@ static const struct narrowed *op_named(const char *name)
     return op;
 }
 
-static void drawn(const char *name)
+static void drawn(const char *name, enum dtype type, enum dtype grads)
 {
     open_all();
+    use(type, grads);
     now = op_named(name);
     draw_calls(twin_index(name), compare);
     close_all();
@@ -299,7 +358,8 @@ static void drawn(const char *name)
 #define DRAWN(name)                                                                                \
     static void name(void)                                                                         \
     {                                                                                              \
-        drawn(#name);                                                                              \
+        drawn(#name, DTYPE_BF16, DTYPE_F32);                                                       \
+        drawn(#name, DTYPE_F16, DTYPE_F32);                                                        \
     }
 
 DRAWN(embed)
@@ -311,6 +371,16 @@ DRAWN(glu_bwd)
 DRAWN(rope)
 DRAWN(xent_stats)
 DRAWN(xent_loss)
+DRAWN(forward)
+DRAWN(dgrad)
+DRAWN(wgrad)
+
+static void gradients_in_bf16(void)
+{
+    drawn("embed_bwd", DTYPE_BF16, DTYPE_BF16);
+    drawn("norm_bwd", DTYPE_BF16, DTYPE_BF16);
+    drawn("wgrad", DTYPE_BF16, DTYPE_BF16);
+}
 
 static void model_sizes(void)
 {
@@ -326,15 +396,18 @@ static void model_sizes(void)
         {"norm_bwd", 80, {500, 4096}},     {"norm_bwd", 80, {300, 8192}},
         {"glu", 0, {500, 8192}},           {"glu_bwd", 0, {500, 4096}},
         {"rope", 0, {2000, 64, 12}},       {"xent_stats", 0, {100, 50304}},
-        {"xent_loss", 32, {100, 50304}},
+        {"xent_loss", 32, {100, 50304}},   {"wgrad", 16, {4096, 96, 80}},
     };
     open_all();
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-        now = op_named(calls[i].name);
-        compare(&twins[twin_index(calls[i].name)], calls[i].d, calls[i].bits);
+    for (size_t i = 0; i < 3 * sizeof(calls) / sizeof(calls[0]); i++) {
+        size_t k = i / 3;
+        use(i % 3 == 2 ? DTYPE_F16 : DTYPE_BF16, i % 3 == 1 ? DTYPE_BF16 : DTYPE_F32);
+        now = op_named(calls[k].name);
+        compare(&twins[twin_index(calls[k].name)], calls[k].d, calls[k].bits);
     }
     close_all();
 }
 
 T_MAIN(T_CASE(embed), T_CASE(embed_bwd), T_CASE(norm), T_CASE(norm_bwd), T_CASE(glu),
-       T_CASE(glu_bwd), T_CASE(rope), T_CASE(xent_stats), T_CASE(xent_loss), T_CASE(model_sizes))
+       T_CASE(glu_bwd), T_CASE(rope), T_CASE(xent_stats), T_CASE(xent_loss), T_CASE(forward),
+       T_CASE(dgrad), T_CASE(wgrad), T_CASE(gradients_in_bf16), T_CASE(model_sizes))

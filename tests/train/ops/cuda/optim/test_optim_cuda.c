@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The optimizers' kernels in every combination of types against the host's table of the same types,
+ * which computes in fp32 and rounds once. All tensors of a call lie in one image, of which only the
+ * outputs may change, the same in a second run. Without a GPU every case is skipped.
+ */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/core/rng.h"
+#include "tests/t.h"
+#include "tests/train/ops/cuda/narrow.h"
+#include "train/ops/cuda/ops_cuda.h"
+#include "train/tensor/cuda/dev_cuda.h"
+
+enum { IMAGE = 16 << 20, WORKSPACE = 64 << 20, MOST = 8, POISON = 0xff };
+
+static const int64_t lengths[] = {1, 3, 4, 1027, 100001};
+
+/* One of the two machines: its table, and where its image begins. */
+struct side {
+    struct dev dev;
+    struct slab workspace, memory;
+    struct ops ops;
+};
+
+static struct side gpu, cpu;
+
+/* An image that is filled on the host; outputs are those of a call. */
+static struct {
+    char *bytes;
+    size_t used;
+    struct {
+        size_t at;
+        struct tensor t;
+        double absolute; /* tolerance of F32, beside a few units in the last place */
+    } out[MOST];
+    int outs;
+} image;
+
+static void open_side(struct side *s, bool there, const struct ops_config *c)
+{
+    struct err e;
+    if (there && dev_cuda_open(&s->dev, 0, &e))
+        t_skip("%s", e.msg);
+    if (!there)
+        T_OK(dev_host_start(&s->dev, 0, 1, &e), &e);
+    enum place place = PLACE_DEVICE;
+    slab_init(&s->workspace, "workspace", place);
+    slab_bytes(&s->workspace, WORKSPACE);
+    T_OK(slab_bind(&s->workspace, &s->dev, &e), &e);
+    slab_init(&s->memory, "memory", place);
+    slab_bytes(&s->memory, IMAGE);
+    T_OK(slab_bind(&s->memory, &s->dev, &e), &e);
+    struct ops_config wanted = *c;
+    wanted.kernels = there ? NULL : "ref"; /* which computes in double */
+    T_OK((there ? ops_cuda_open : ops_cpu_open)(&s->ops, &s->dev, &s->workspace, &wanted, &e), &e);
+}
+
+static void close_side(struct side *s)
+{
+    ops_close(&s->ops);
+    slab_release(&s->memory, &s->dev);
+    slab_release(&s->workspace, &s->dev);
+    dev_close(&s->dev);
+}
+
+/* Of the image, what is in use and some poison. */
+static size_t extent(void)
+{
+    return image.used + 1024;
+}
+
+static void begin(void)
+{
+    if (!image.bytes)
+        image.bytes = mem_new(IMAGE, 1);
+    memset(image.bytes, POISON, image.used ? extent() : IMAGE);
+    image.used = 0;
+    image.outs = 0;
+}
+
+static double drawn(uint64_t stream, int64_t i)
+{
+    struct rng4 r = rng_block(stream, RNG_TEST, 0, (uint64_t)i / 4);
+    return (double)r.v[i % 4] / 0x1p31 - 1;
+}
+
+static void set_number(struct tensor t, int64_t i, double x)
+{
+    if (t.dtype == DTYPE_F32)
+        ((float *)t.data)[i] = (float)x;
+    else if (t.dtype == DTYPE_F64)
+        ((double *)t.data)[i] = x;
+    else if (t.dtype == DTYPE_I32)
+        ((int32_t *)t.data)[i] = (int32_t)x;
+    else
+        ((uint16_t *)t.data)[i] = narrow_bits(t.dtype, x);
+}
+
+static double number(struct tensor t, int64_t i)
+{
+    if (t.dtype == DTYPE_F32)
+        return (double)((const float *)t.data)[i];
+    if (t.dtype == DTYPE_F64)
+        return ((const double *)t.data)[i];
+    if (t.dtype == DTYPE_I32)
+        return ((const int32_t *)t.data)[i];
+    return narrow_value(t.dtype, ((const uint16_t *)t.data)[i]);
+}
+
+/* Numbers up to `scale`, poison if that is 0; `shift` elements past an aligned address. Its data
+ * is the place in the image. */
+static struct tensor put(enum dtype d, int64_t n, int shift, double scale)
+{
+    size_t at = (image.used + 255) / 256 * 256 + (size_t)shift * dtype_size(d);
+    struct tensor t = tensor_1d(image.bytes + at, d, n);
+    T_CHECK(at + tensor_bytes(t) + 1024 < IMAGE);
+    for (int64_t i = 0; i < n && scale > 0; i++)
+        set_number(t, i, scale * drawn(at, i));
+    image.used = at + tensor_bytes(t);
+    return t;
+}
+
+static struct tensor out(struct tensor t, double absolute)
+{
+    T_CHECK(image.outs < MOST);
+    image.out[image.outs].at = (size_t)((char *)t.data - image.bytes);
+    image.out[image.outs].absolute = absolute;
+    image.out[image.outs++].t = t;
+    return t;
+}
+
+/* ---- running and comparing --------------------------------------------------------------------
+ */
+
+/* As it lies in a machine's memory. */
+static struct tensor moved(struct side *s, struct tensor t)
+{
+    if (!tensor_none(t))
+        t.data = s->memory.base + ((char *)t.data - image.bytes);
+    return t;
+}
+
+union args {
+    struct adamw_args adamw;
+    struct sgd_args sgd;
+    struct sumsq_args sumsq;
+};
+
+static union args moved_args(struct side *s, enum op op, const union args *a)
+{
+    union args m = *a;
+    struct tensor *adamw[] = {&m.adamw.p,    &m.adamw.g,    &m.adamw.m,     &m.adamw.v,
+                              &m.adamw.copy, &m.adamw.skip, &m.adamw.factor};
+    struct tensor *sgd[] = {&m.sgd.p, &m.sgd.g, &m.sgd.m, &m.sgd.copy, &m.sgd.skip, &m.sgd.factor};
+    struct tensor *sumsq[] = {&m.sumsq.total, &m.sumsq.x};
+    struct tensor **all = op == OP_ADAMW ? adamw : op == OP_SGD ? sgd : sumsq;
+    int n = op == OP_ADAMW ? 7 : op == OP_SGD ? 6 : 2;
+    for (int i = 0; i < n; i++)
+        *all[i] = moved(s, *all[i]);
+    return m;
+}
+
+static void *run(struct side *s, enum op op, const union args *a)
+{
+    struct err e;
+    char *ret = mem_new(extent(), 1);
+    union args m = moved_args(s, op, a);
+    s->dev.fn->copy(&s->dev, STREAM_COMPUTE, s->memory.base, image.bytes, extent());
+    if (op == OP_ADAMW)
+        op_adamw(&s->ops, &m.adamw);
+    else if (op == OP_SGD)
+        op_sgd(&s->ops, &m.sgd);
+    else
+        op_sumsq(&s->ops, &m.sumsq);
+    s->dev.fn->copy(&s->dev, STREAM_COMPUTE, ret, s->memory.base, extent());
+    s->dev.fn->sync(&s->dev, STREAM_COMPUTE);
+    T_OK(dev_fault(&s->dev, &e), &e);
+    return ret;
+}
+
+/* Types of 16 bits: the nearest of two sums that differ by rounding, which is seldom another. */
+static void near(const char *name, int k, const char *have, const char *ref)
+{
+    struct tensor x = image.out[k].t, y = x;
+    int64_t n = tensor_count(x), others = 0;
+    bool wide = dtype_size(x.dtype) > 2;
+    double unit = x.dtype == DTYPE_BF16  ? 0x1p-7
+                  : x.dtype == DTYPE_F16 ? 0x1p-10
+                  : x.dtype == DTYPE_F32 ? 5e-7
+                                         : 1e-12;
+    x.data = (char *)have + image.out[k].at;
+    y.data = (char *)ref + image.out[k].at;
+    for (int64_t i = 0; i < n; i++) {
+        double a = number(x, i), b = number(y, i);
+        others += a != b;
+        if (!(fabs(a - b) <= unit * fabs(b) + (wide ? image.out[k].absolute : 1e-7)))
+            t_fail(__FILE__, __LINE__, "%s: output %d [%lld] is %.9g, on the host %.9g", name, k,
+                   (long long)i, a, b);
+    }
+    if (!wide && others > 2 + n / 50)
+        t_fail(__FILE__, __LINE__, "%s: %lld of %lld numbers of output %d are others", name,
+               (long long)others, (long long)n, k);
+}
+
+static void compare(const char *name, enum op op, const union args *a)
+{
+    char *have = run(&gpu, op, a), *again = run(&gpu, op, a), *ref = run(&cpu, op, a);
+    T_MEM(have, again, extent());
+    for (int k = 0; k < image.outs; k++) {
+        near(name, k, have, ref);
+        memcpy(have + image.out[k].at, image.bytes + image.out[k].at, tensor_bytes(image.out[k].t));
+    }
+    if (memcmp(have, image.bytes, extent()) != 0)
+        t_fail(__FILE__, __LINE__, "%s: memory beside the outputs is written", name);
+    free(have);
+    free(again);
+    free(ref);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------
+ */
+
+static void adamw(int64_t n, uint32_t bits)
+{
+    const struct ops *o = &gpu.ops;
+    int shift = bits & 1;
+    char name[128];
+    snprintf(name, sizeof(name), "adamw n %lld, %s %s %s %s %s, bits %u", (long long)n,
+             dtype_name(o->real), dtype_name(o->grad), dtype_name(o->master),
+             dtype_name(o->moment[0]), dtype_name(o->moment[1]), bits);
+    begin();
+    union args a = {.adamw = {.lr = 3e-4,
+                              .beta1 = 0.9,
+                              .beta2 = 0.999,
+                              .eps = 1e-8,
+                              .decay = 0.1,
+                              .step = bits & 8 ? 12345 : 1 + bits % 3}};
+    a.adamw.p = out(put(o->master, n, shift, 0.02), 2e-9);
+    a.adamw.g = put(o->grad, n, bits & 2 ? shift : 0, 1e-3);
+    a.adamw.m = out(put(o->moment[0], n, shift, 1e-3), 1e-10);
+    a.adamw.v = out(put(o->moment[1], n, shift, 1e-4), 1e-30);
+    for (int64_t i = 0; i < n; i++)
+        set_number(a.adamw.v, i, fabs(number(a.adamw.v, i)) + 1e-6);
+    if (o->real != o->master)
+        a.adamw.copy = out(put(o->real, n, shift, 0), 0);
+    if (bits & 4) {
+        a.adamw.factor = put(DTYPE_F64, 1, 0, 1);
+        set_number(a.adamw.factor, 0, 0.37);
+        a.adamw.skip = put(DTYPE_I32, 1, 0, 1);
+        set_number(a.adamw.skip, 0, 0);
+    }
+    compare(name, OP_ADAMW, &a);
+}
+
+/* Nothing may change. */
+static void skipped(void)
+{
+    const struct ops *o = &gpu.ops;
+    begin();
+    union args a = {.adamw = {.lr = 1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .step = 1}};
+    a.adamw.p = put(o->master, 1027, 0, 1);
+    a.adamw.g = put(o->grad, 1027, 0, 1);
+    a.adamw.m = put(o->moment[0], 1027, 0, 1);
+    a.adamw.v = put(o->moment[1], 1027, 0, 1);
+    a.adamw.skip = put(DTYPE_I32, 1, 0, 1);
+    set_number(a.adamw.skip, 0, 1);
+    char *have = run(&gpu, OP_ADAMW, &a);
+    T_MEM(have, image.bytes, extent());
+    free(have);
+}
+
+static void sgd(int64_t n, uint32_t bits)
+{
+    const struct ops *o = &gpu.ops;
+    char name[128];
+    snprintf(name, sizeof(name), "sgd n %lld, %s %s %s, bits %u", (long long)n, dtype_name(o->real),
+             dtype_name(o->grad), dtype_name(o->master), bits);
+    begin();
+    union args a = {.sgd = {.lr = 3e-2, .momentum = 0.9, .decay = bits & 4 ? 0.1 : 0}};
+    a.sgd.p = out(put(o->master, n, bits & 1, 0.02), 2e-9);
+    a.sgd.g = put(o->grad, n, bits & 1, 1e-3);
+    if (bits & 2)
+        a.sgd.m = out(put(o->master, n, bits & 1, 1e-3), 1e-9);
+    if (o->real != o->master)
+        a.sgd.copy = out(put(o->real, n, bits & 1, 0), 0);
+    compare(name, OP_SGD, &a);
+}
+
+static void sumsq(int64_t n, uint32_t bits)
+{
+    begin();
+    union args a;
+    memset(&a, 0, sizeof(a));
+    a.sumsq.total = out(put(DTYPE_F64, 1, 0, 1), 0);
+    a.sumsq.x = put(gpu.ops.grad, n, bits & 1, 3);
+    compare("sumsq", OP_SUMSQ, &a);
+}
+
+static void all_calls(const struct ops_config *c)
+{
+    open_side(&gpu, true, c);
+    open_side(&cpu, false, c);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+        for (uint32_t bits = 0; bits < 16; bits++) {
+            adamw(lengths[i], bits);
+            if (bits < 8)
+                sgd(lengths[i], bits);
+            if (bits < 2)
+                sumsq(lengths[i], bits);
+        }
+    skipped();
+    close_side(&gpu);
+    close_side(&cpu);
+}
+
+static void each_moment(enum dtype real, bool grad, bool master)
+{
+    for (int i = 0; i < 4; i++)
+        all_calls(&(struct ops_config){
+            .real = real, .narrow = {.grad = grad, .master = master, .moment = {i & 1, i & 2}}});
+}
+
+static void fp32(void)
+{
+    each_moment(DTYPE_F32, false, false);
+}
+
+static void fp16(void)
+{
+    each_moment(DTYPE_F16, false, false);
+}
+
+static void bf16(void)
+{
+    for (int i = 0; i < 4; i++)
+        each_moment(DTYPE_BF16, i & 1, i & 2);
+}
+
+T_MAIN(T_CASE(fp32), T_CASE(fp16), T_CASE(bf16))
