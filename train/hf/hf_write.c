@@ -372,6 +372,33 @@ static void new_qwen_moe(const struct hf_model *m, struct buf *b)
     put_bool(b, "attention_bias", false);
 }
 
+/* Windows under the keys of Mistral and Mixtral, whose layers all have one, or of Qwen. */
+static void new_window(const struct hf_model *m, struct buf *b)
+{
+    const struct spec *s = &m->spec;
+    int64_t first = 0;
+    bool qwen = m->family != HF_MISTRAL && m->family != HF_MIXTRAL;
+    if (qwen && !s->window)
+        return;
+    while (first < s->layers && !spec_window(s, first))
+        first++;
+    if (s->window) {
+        put_int(b, "sliding_window", s->window);
+    } else {
+        put_key(b, "sliding_window");
+        buf_adds(b, "null");
+    }
+    if (!qwen)
+        return;
+    put_bool(b, "use_sliding_window", true);
+    put_int(b, "max_window_layers", first);
+    put_key(b, "layer_types");
+    for (int64_t l = 0; l < s->layers; l++)
+        buf_addf(b, "%s\"%s\"", l ? ", " : "[",
+                 spec_window(s, l) ? "sliding_attention" : "full_attention");
+    buf_addc(b, ']');
+}
+
 /* What one family alone has. */
 static void new_family(const struct hf_model *m, struct buf *b)
 {
@@ -392,9 +419,11 @@ static void new_family(const struct hf_model *m, struct buf *b)
         put_int(b, "num_experts_per_tok", s->topk);
         put_real(b, "router_aux_loss_coef", s->balance_coeff);
         put_bool(b, "output_router_logits", s->balance_coeff > 0);
-        put_key(b, "sliding_window");
-        buf_adds(b, "null");
     }
+    if (m->family == HF_MISTRAL)
+        put_int(b, "head_dim", s->head_dim);
+    if (m->family == HF_MIXTRAL || s->window)
+        new_window(m, b);
 }
 
 static void add_number(struct buf *b, const char *key, double v)

@@ -8,6 +8,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "train/spec/hf.h"
+#include "train/spec/pattern.h"
 #include "base/format/json.h"
 
 struct alone {
@@ -88,7 +89,7 @@ struct shape_value {
     double flag, file;
 };
 
-enum { SHAPE_VALUES = 30 };
+enum { SHAPE_VALUES = 32 };
 
 static const char *name_at(size_t offset)
 {
@@ -118,7 +119,10 @@ static void shape_values(const struct spec_flags *f, const struct spec *s,
         {NAME(rotary_base), f->rotary_base, s->rope_base},
         {NAME(rotary_percent), f->rotary_percent, s->rope_percent},
         {NAME(rope_scaling), f->rope_scaling, s->rope_scaling == SPEC_ROPE_LLAMA3},
-        {NAME(rope_factor), f->rope_factor, s->rope_factor},
+        {NAME(rope_factor), f->rope_factor,
+         s->rope_scaling == SPEC_ROPE_LLAMA3 ? s->rope_factor : f->rope_factor},
+        {NAME(rope_linear), f->rope_linear,
+         s->rope_scaling == SPEC_ROPE_LINEAR ? s->rope_factor : 0},
         {NAME(norm), f->norm, (double)s->norm},
         {NAME(norm_eps), f->norm_eps, s->norm_eps},
         {NAME(swiglu), f->swiglu, s->act == SPEC_SWIGLU},
@@ -127,6 +131,7 @@ static void shape_values(const struct spec_flags *f, const struct spec *s,
         {NAME(no_bias), f->no_bias, !s->bias},
         {NAME(qkv_bias), f->qkv_bias, s->bias || s->qkv_bias},
         {NAME(qk_norm), f->qk_norm, s->qk_norm},
+        {NAME(zero_centered), f->zero_centered, s->zero_centered},
         {NAME(parallel), f->parallel, s->parallel},
         {NAME(no_position), f->no_position, s->position == SPEC_ROPE && f->no_position},
         {NAME(shared_ffn), (double)f->shared_ffn, (double)s->shared_ffn},
@@ -142,6 +147,121 @@ static void shape_values(const struct spec_flags *f, const struct spec *s,
     memcpy(ret, all, sizeof(all));
 }
 
+/* ---- layers that differ --------------------------------------------------------------------- */
+
+static void complement(struct spec_layers *p, int64_t layers)
+{
+    for (int64_t l = 0; l < layers; l++)
+        p->bits[l / 8] ^= (uint8_t)(1 << l % 8);
+}
+
+/* Layers with a window: all but each Nth, or those of the list. */
+static int window_layers(const char *text, int64_t layers, struct spec_layers *ret, struct err *e)
+{
+    int64_t every = SPEC_LAYERS_MAX + 1;
+    *ret = (struct spec_layers){0};
+    int code = text ? pattern_read(NAME(window_layers), text, layers, &every, ret, e) : 0;
+    for (int64_t l = 0; !code && every && l < layers; l++)
+        if ((l + 1) % every)
+            spec_layers_add(ret, l);
+    return code;
+}
+
+/* Layers without experts: all but the first of each N, or the zeros of the list. */
+static int dense_layers(const char *text, int64_t layers, struct spec_layers *ret, struct err *e)
+{
+    int64_t every = 1;
+    *ret = (struct spec_layers){0};
+    int code = text ? pattern_read(NAME(moe_layers), text, layers, &every, ret, e) : 0;
+    if (!code && !every)
+        complement(ret, layers);
+    for (int64_t l = 0; !code && every && l < layers; l++)
+        if (l % every)
+            spec_layers_add(ret, l);
+    return code;
+}
+
+/* The windows and dense layers of the options, into a spec whose layers and positions are known. */
+static int read_patterns(const struct spec_flags *f, struct spec *s, struct err *e)
+{
+    int code = f->window ? pattern_window(f->window, &s->window, e) : 0;
+    if (!code && s->window >= s->max_positions)
+        s->window = 0;
+    if (!code && f->window)
+        code = window_layers(f->window_layers, s->layers, &s->windowed, e);
+    if (!code)
+        code = dense_layers(f->moe_layers, s->layers, &s->dense, e);
+    return code;
+}
+
+/* As the options would name them; empty: not at all. */
+static void put_window(const struct spec *s, struct buf *b)
+{
+    if (s->window)
+        buf_addf(b, "%lld,0", (long long)s->window - 1);
+}
+
+static void put_window_layers(const struct spec *s, struct buf *b)
+{
+    if (s->window)
+        pattern_write(&s->windowed, s->layers, b);
+}
+
+static void put_moe_layers(const struct spec *s, struct buf *b)
+{
+    struct spec_layers with = s->dense;
+    complement(&with, s->layers);
+    if (s->experts && !spec_layers_none(&s->dense))
+        pattern_write(&with, s->layers, b);
+}
+
+static const struct {
+    size_t offset;
+    void (*put)(const struct spec *s, struct buf *b);
+} patterns[] = {{offsetof(struct alone, m.window), put_window},
+                {offsetof(struct alone, m.window_layers), put_window_layers},
+                {offsetof(struct alone, m.moe_layers), put_moe_layers}};
+enum { PATTERNS = sizeof(patterns) / sizeof(patterns[0]) };
+
+static bool same_layers(const struct spec_layers *a, const struct spec_layers *b)
+{
+    return !memcmp(a, b, sizeof(*a));
+}
+
+/* Those that somebody named must be the model's. */
+static int patterns_agree(const struct spec_flags *f, const struct spec *s, const char *name,
+                          struct err *e)
+{
+    struct spec other = *s;
+    int code = 0;
+    if (is_given(f, NAME(window))) {
+        code = pattern_window(f->window, &other.window, e);
+        if (other.window >= s->max_positions)
+            other.window = 0;
+    }
+    if (!code && is_given(f, NAME(window_layers)) && s->window)
+        code = window_layers(f->window_layers, s->layers, &other.windowed, e);
+    if (!code && is_given(f, NAME(moe_layers)) && s->experts)
+        code = dense_layers(f->moe_layers, s->layers, &other.dense, e);
+    if (code)
+        return code;
+    const bool differ[PATTERNS] = {other.window != s->window,
+                                   !same_layers(&other.windowed, &s->windowed),
+                                   !same_layers(&other.dense, &s->dense)};
+    for (int i = 0; i < PATTERNS; i++) {
+        if (!differ[i])
+            continue;
+        struct buf found = {0};
+        patterns[i].put(s, &found);
+        err_set(e, ERR_USAGE, "--%s differs from %s, which has %s", name_at(patterns[i].offset),
+                name, found.len ? buf_str(&found) : "none");
+        buf_finish(&found);
+        return err_hint(e,
+                        "the file decides the model's shape: leave the option or --hf-config out");
+    }
+    return 0;
+}
+
 /* Every option of the shape that somebody named must have the value of the model from `name`. */
 static int check_agreement(const struct spec_flags *f, const struct spec *s, const char *name,
                            struct err *e)
@@ -151,7 +271,7 @@ static int check_agreement(const struct spec_flags *f, const struct spec *s, con
     for (int i = 0; i < SHAPE_VALUES; i++)
         if (is_given(f, v[i].name) && v[i].flag != v[i].file)
             return options_refuse(v[i].name, v[i].flag, name, v[i].file, e);
-    return 0;
+    return patterns_agree(f, s, name, e);
 }
 
 /* A model that is known: what may be named beside it, and the vocabulary. */
@@ -203,6 +323,20 @@ static int fill_one(struct opts *o, const char *name, double v, const char *wher
     return code;
 }
 
+static int fill_patterns(struct opts *o, const struct spec *s, const char *where, struct err *e)
+{
+    int code = 0;
+    for (int i = 0; i < PATTERNS && !code; i++) {
+        struct buf text = {0};
+        patterns[i].put(s, &text);
+        if (text.len)
+            code = opts_set_from(o, FROM_PRESET, where, name_at(patterns[i].offset), buf_str(&text),
+                                 e);
+        buf_finish(&text);
+    }
+    return code;
+}
+
 /* Whether the option concerns experts: of a dense model it has no value to show. */
 static bool of_experts(const char *name)
 {
@@ -221,6 +355,8 @@ int spec_flags_fill(const struct spec_flags *f, struct opts *o, struct err *e)
     for (int i = 0; i < SHAPE_VALUES && !code; i++)
         if (s.experts || !of_experts(v[i].name))
             code = fill_one(o, v[i].name, v[i].file, where, e);
+    if (!code)
+        code = fill_patterns(o, &s, where, e);
     if (!code)
         code = fill_one(o, NAME(init_std), s.init_std, where, e);
     if (!code && s.experts)
@@ -259,6 +395,14 @@ static int check_needed(const struct spec_flags *f, int64_t vocab, struct err *e
         err_set(e, ERR_USAGE, "--no-position-embedding: the model would know no positions");
         return err_hint(e, "give --position-embedding-type rope");
     }
+    if (f->rope_linear > 0 && f->rope_scaling)
+        return err_set(e, ERR_USAGE,
+                       "--use-rope-scaling and --rotary-seq-len-interpolation-factor exclude each "
+                       "other");
+    if (f->rope_linear != 0 && !(f->rope_linear >= 1))
+        return err_set(e, ERR_USAGE,
+                       "--rotary-seq-len-interpolation-factor %g: expected at least 1",
+                       f->rope_linear);
     if (vocab < 1) {
         err_set(e, ERR_USAGE, "the size of the vocabulary is not known");
         return err_hint(e, "name the tokenizer");
@@ -303,11 +447,13 @@ static struct spec from_options(const struct spec_flags *f, int64_t vocab)
                : f->gelu_tanh ? SPEC_GELU_TANH
                               : SPEC_GELU_ERF,
         .position = f->rotary ? SPEC_ROPE : (enum spec_position)f->position,
-        .rope_scaling = f->rope_scaling ? SPEC_ROPE_LLAMA3 : SPEC_ROPE_PLAIN,
+        .rope_scaling = f->rope_scaling      ? SPEC_ROPE_LLAMA3
+                        : f->rope_linear > 0 ? SPEC_ROPE_LINEAR
+                                             : SPEC_ROPE_PLAIN,
         .norm_eps = f->norm_eps,
         .rope_base = f->rotary_base,
         .rope_percent = f->rotary_percent,
-        .rope_factor = f->rope_factor,
+        .rope_factor = f->rope_linear > 0 ? f->rope_linear : f->rope_factor,
         .rope_low = 1,
         .rope_high = 4,
         .rope_old_length = 8192,
@@ -315,6 +461,7 @@ static struct spec from_options(const struct spec_flags *f, int64_t vocab)
         .bias = !f->no_bias,
         .qkv_bias = f->qkv_bias,
         .qk_norm = f->qk_norm,
+        .zero_centered = f->zero_centered,
         .parallel = f->parallel,
         .init_std = f->init_std,
         .hidden_dropout = f->hidden_dropout,
@@ -330,7 +477,6 @@ static struct spec from_options(const struct spec_flags *f, int64_t vocab)
         .balance_coeff = f->balancing ? 0 : f->balance_coeff,
         .z_coeff = f->z_coeff,
     };
-    spec_settle(&s);
     return s;
 }
 
@@ -343,6 +489,10 @@ int spec_from_flags(const struct spec_flags *f, int64_t vocab, int tp, struct sp
         return code;
     if (!f->hf_config)
         s = from_options(f, vocab);
+    if (!f->hf_config && (code = read_patterns(f, &s, e)) != 0)
+        return code;
+    if (!f->hf_config)
+        spec_settle(&s);
     s.padded_vocab = spec_pad_vocab(s.vocab, f->vocab_divisor, tp);
     code = spec_check(&s, e);
     if (!code)

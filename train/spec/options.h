@@ -34,20 +34,25 @@ struct spec_flags {
     int position;          /* --position-embedding-type, an enum spec_position */
     bool rotary;           /* --use-rotary-position-embeddings */
     double rotary_base, rotary_percent;
-    bool rope_scaling;  /* --use-rope-scaling: the way of Llama 3.1 */
-    double rope_factor; /* --rope-scaling-factor */
-    int norm;           /* --normalization, an enum spec_norm */
+    bool rope_scaling;         /* --use-rope-scaling: the way of Llama 3.1 */
+    double rope_factor;        /* --rope-scaling-factor */
+    double rope_linear;        /* --rotary-seq-len-interpolation-factor; 0: none */
+    const char *window;        /* --window-size; NULL: none */
+    const char *window_layers; /* --window-attn-skip-freq; NULL: all */
+    int norm;                  /* --normalization, an enum spec_norm */
     double norm_eps;
     bool swiglu;
-    bool gelu_tanh;  /* --bias-gelu-fusion */
-    bool no_bias;    /* --disable-bias-linear */
-    bool qkv_bias;   /* --add-qkv-bias */
-    bool qk_norm;    /* --qk-layernorm */
-    bool parallel;   /* --use-parallel-residual */
-    bool untie;      /* --untie-embeddings-and-output-weights */
-    double init_std; /* --init-method-std */
+    bool gelu_tanh;     /* --bias-gelu-fusion */
+    bool no_bias;       /* --disable-bias-linear */
+    bool qkv_bias;      /* --add-qkv-bias */
+    bool qk_norm;       /* --qk-layernorm */
+    bool zero_centered; /* --apply-layernorm-1p */
+    bool parallel;      /* --use-parallel-residual */
+    bool untie;         /* --untie-embeddings-and-output-weights */
+    double init_std;    /* --init-method-std */
     double attention_dropout, hidden_dropout;
     int64_t experts, topk, expert_ffn; /* --num-experts, --moe-router-topk, --moe-ffn-hidden-size */
+    const char *moe_layers;            /* --moe-layer-freq; NULL: all */
     bool route_before;                 /* --moe-router-pre-softmax */
     int64_t shared_ffn;                /* --moe-shared-expert-intermediate-size */
     bool shared_gate;                  /* --moe-shared-expert-gate */
@@ -120,6 +125,24 @@ struct spec_flags {
                 .offset = offsetof(S, m.rope_factor), .def = "8.0", .min = 1, .max = 1e6,          \
                 .meta = "X", .group = "model", .verbs = v, .needs = "use-rope-scaling, hf-config", \
                 .help = "factor of --use-rope-scaling"),                                           \
+        OPT_ROW(.name = "rotary-seq-len-interpolation-factor", .type = OPT_REAL,                   \
+                .offset = offsetof(S, m.rope_linear), .unset = "none", .max = 1e6, .meta = "X",    \
+                .group = "model", .verbs = v,                                                      \
+                .needs =                                                                           \
+                    "position-embedding-type=rope, use-rotary-position-embeddings, hf-config",     \
+                .brief = "divide rotary angles by X",                                              \
+                .help = "divide rotary angles by X (linear scaling)"),                             \
+        OPT_ROW(.name = "window-size", .type = OPT_TEXT, .offset = offsetof(S, m.window),          \
+                .unset = "all before it", .meta = "LEFT,0", .group = "model", .verbs = v,          \
+                .brief = "a query sees itself and LEFT keys",                                      \
+                .help = "attention over a window: a query sees itself and the LEFT positions "     \
+                        "before it"),                                                              \
+        OPT_ROW(.name = "window-attn-skip-freq", .type = OPT_TEXT,                                 \
+                .offset = offsetof(S, m.window_layers), .unset = "none without", .meta = "N|LIST", \
+                .group = "model", .verbs = v, .needs = "window-size, hf-config",                   \
+                .brief = "layers without a window",                                                \
+                .help = "layers without a window: every Nth, or the zeros of a list such as "      \
+                        "([1]*5+[0])*4"),                                                          \
         OPT_ROW(.name = "normalization", .type = OPT_CHOICE, .offset = offsetof(S, m.norm),        \
                 .def = "LayerNorm", .meta = "LayerNorm|RMSNorm", .group = "model", .verbs = v,     \
                 .help = "kind of normalization"),                                                  \
@@ -143,6 +166,11 @@ struct spec_flags {
                 .group = "model", .verbs = v, .brief = "norms on queries and keys",                \
                 .help = "RMS norm of each head of queries and keys, before rotary positions; "     \
                         "needs --normalization RMSNorm"),                                          \
+        OPT_ROW(.name = "apply-layernorm-1p", .type = OPT_SWITCH,                                  \
+                .offset = offsetof(S, m.zero_centered), .group = "model", .verbs = v,              \
+                .brief = "norms multiply by 1 + weight",                                           \
+                .help = "norms multiply by one more than their weight; needs --normalization "     \
+                        "RMSNorm"),                                                                \
         OPT_ROW(.name = "use-parallel-residual", .type = OPT_SWITCH,                               \
                 .offset = offsetof(S, m.parallel), .group = "model", .verbs = v,                   \
                 .brief = "attention and MLP side by side",                                         \
@@ -171,6 +199,11 @@ struct spec_flags {
                 .brief = "experts in place of each layer's MLP",                                   \
                 .help = "experts in place of each layer's MLP; each token goes to those that a "   \
                         "router chooses, and none is dropped"),                                    \
+        OPT_ROW(.name = "moe-layer-freq", .type = OPT_TEXT, .offset = offsetof(S, m.moe_layers),   \
+                .unset = "all layers", .meta = "N|LIST", .group = "experts", .verbs = v,           \
+                .needs = "num-experts, hf-config", .brief = "layers with experts",                 \
+                .help = "layers with experts: the first of each N, or the ones of a list such as " \
+                        "([0]+[1]*3)*4; the others have an MLP of --ffn-hidden-size"),             \
         OPT_ROW(.name = "moe-router-topk", .type = OPT_INT, .offset = offsetof(S, m.topk),         \
                 .def = "2", .min = 1, .max = 65536, .meta = "N", .group = "experts", .verbs = v,   \
                 .needs = "num-experts, hf-config", .help = "experts of each token"),               \

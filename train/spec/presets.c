@@ -83,6 +83,8 @@ V(neox_20b)   = {SHAPE("44", "6144", "64", "2048"), NEOX,
                  {"bias-gelu-fusion", "true"}, END};
 V(mistral_7b) = {SHAPE("32", "4096", "32", "32768"), MODERN, GQA("8"), UNTIED,
                  {"ffn-hidden-size", "14336"}, {"rotary-base", "1000000"}, END};
+V(mistral_01) = {SHAPE("32", "4096", "32", "32768"), MODERN, GQA("8"), UNTIED,
+                 {"ffn-hidden-size", "14336"}, {"window-size", "4095,0"}, END};
 V(mixtral)    = {SHAPE("32", "4096", "32", "32768"), MODERN, GQA("8"), UNTIED,
                  {"ffn-hidden-size", "14336"}, {"rotary-base", "1000000"},
                  EXPERTS("8", "2", "14336"), END};
@@ -115,6 +117,7 @@ const struct opt_preset spec_presets[] = {
     {"pythia-70m", "Pythia, GPT-NeoX of 70 M parameters", pythia_70m},
     {"gpt-neox-20b", "GPT-NeoX 20B", neox_20b},
     {"mistral-7b", "Mistral 7B v0.2, without a window", mistral_7b},
+    {"mistral-7b-v0.1", "Mistral 7B v0.1, with a window of 4096", mistral_01},
     {"mixtral-8x7b", "Mixtral, 8 experts", mixtral},
     {NULL, NULL, NULL},
 };

@@ -187,8 +187,10 @@ static int check_caps(const struct spec *s, struct err *e)
                        "norms after attention and MLP: expected RMSNorm, no biases, no "
                        "experts and no parallel residual");
     if (s->zero_centered && (s->norm != SPEC_RMSNORM || s->parallel))
-        return err_set(e, ERR_USAGE,
-                       "norm weights stored less one: expected RMSNorm and no parallel residual");
+        return err_set(
+            e, ERR_USAGE,
+            "norm weights stored less one: expected --normalization RMSNorm and no parallel "
+            "residual");
     return 0;
 }
 

@@ -68,6 +68,17 @@ static void another_type_of_the_weights(void)
     buf_finish(&b);
 }
 
+/* Of Llama's kind, with windows in some layers. */
+static void no_family_has_its_windows(struct spec s)
+{
+    struct hf_model m;
+    struct err e;
+    s.qk_norm = false;
+    s.experts = 0;
+    spec_settle(&s);
+    T_ERR(hf_model_of_spec(&s, "run", &m, &e), &e, ERR_USAGE, "windows in these layers");
+}
+
 static void a_model_of_ours(void)
 {
     struct spec s = {.layers = 2,
@@ -88,7 +99,7 @@ static void a_model_of_ours(void)
     struct spec neox = s;
     struct err e;
     struct buf b = {0}, what = {0};
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 12; i++) {
         if (i == 1)
             s.position = SPEC_ROPE, s.rope_base = 500, s.rope_percent = 0.5, spec_settle(&s),
             neox = s;
@@ -106,6 +117,15 @@ static void a_model_of_ours(void)
             s.rope_scaling = SPEC_ROPE_DYNAMIC, s.rope_old_length = 16, s.max_positions = 56;
         if (i == 8)
             s.rope_scaling = SPEC_ROPE_YARN, s.yarn = (struct spec_yarn){8, 0.5, 1.25, true};
+        if (i == 9) { /* Mistral */
+            s = neox, s.norm = SPEC_RMSNORM, s.act = SPEC_SWIGLU, s.bias = false;
+            s.rope_percent = 1, s.window = 3, s.windowed.bits[0] = 3;
+        }
+        if (i == 10) /* Qwen 2 */
+            s.windowed.bits[0] = 1, s.qkv_bias = true;
+        if (i == 11) /* Qwen 3 with experts */
+            s.windowed.bits[0] = 2, s.qkv_bias = false, s.qk_norm = true, s.experts = 4, s.topk = 2,
+            s.expert_ffn = 8, s.dense.bits[0] = 1;
         spec_settle(&s);
         T_OK(hf_model_of_spec(&s, "run", &m, &e), &e);
         hf_config_new(&m, DTYPE_F32, ids, &b);
@@ -114,6 +134,7 @@ static void a_model_of_ours(void)
         T_CHECK(!spec_differ(&s, &n.spec, &what));
         T_CHECK(strstr(b.data, "\"eos_token_id\": 6") && strstr(b.data, "\"pad_token_id\": null"));
     }
+    no_family_has_its_windows(s);
     buf_finish(&b);
     buf_finish(&what);
 }

@@ -100,6 +100,93 @@ static void each_option_has_its_effect(void)
     T_EQ(s.ffn, 10880); /* 10922.67 down to a multiple of 64, as Megatron cuts it */
 }
 
+/* A digit for each layer. */
+static const char *digits(const struct spec *s, bool windows)
+{
+    static char text[16];
+    for (int64_t l = 0; l < s->layers; l++)
+        text[l] = (windows ? spec_window(s, l) > 0 : spec_has_experts(s, l)) ? '1' : '0';
+    text[s->layers] = 0;
+    return text;
+}
+
+#define SIX "--num-layers 6 --hidden-size 96 --num-attention-heads 6 --max-position-embeddings 128 "
+#define MOE SIX "--num-experts 4 --swiglu --disable-bias-linear "
+
+static void layers_that_differ(void)
+{
+    static const struct {
+        const char *line;
+        bool windows;
+        const char *want;
+    } c[] = {
+        {SIX, true, "000000"},
+        {SIX "--window-size 3,0", true, "111111"},
+        {SIX "--window-size (3,-1) --window-attn-skip-freq 3", true, "110110"},
+        {SIX "--window-size 3,0 --window-attn-skip-freq 1*[0,1]+([1]+[0])*2", true, "011010"},
+        {SIX "--window-size -1,0", true, "000000"},
+        {SIX "--window-size 127,0", true, "000000"},
+        {MOE, false, "111111"},
+        {MOE "--moe-layer-freq 1", false, "111111"},
+        {MOE "--moe-layer-freq 2", false, "101010"},
+        {MOE "--moe-layer-freq ([0]*2+[1]*1)*2", false, "001001"},
+        {MOE "--moe-layer-freq [0]+[1]*5", false, "011111"},
+        {MOE "--moe-layer-freq [0,1,1,1,1,1,]", false, "011111"},
+    };
+    struct err e;
+    struct spec s;
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        T_OK(from_line(c[i].line, 1000, 1, &s, &e), &e);
+        T_STR(digits(&s, c[i].windows), c[i].want);
+        T_EQ(s.window, strchr(c[i].want, '1') && c[i].windows ? 4 : 0);
+    }
+    T_OK(from_line(MOE "--moe-layer-freq 2 --ffn-hidden-size 40 --moe-ffn-hidden-size 24", 1000, 1,
+                   &s, &e),
+         &e);
+    T_CHECK(s.ffn == 40 && s.expert_ffn == 24);
+}
+
+static void layers_that_cannot_be(void)
+{
+    static const struct {
+        const char *line, *words;
+    } c[] = {
+        {SIX "--window-size 3", "expected LEFT,RIGHT"},
+        {SIX "--window-size 3,0,0", "expected LEFT,RIGHT"},
+        {SIX "--window-size ,0", "expected LEFT,RIGHT"},
+        {SIX "--window-size 99999999999,0", "expected LEFT,RIGHT"},
+        {SIX "--window-size 3,1", "does not see what follows it"},
+        {SIX "--window-size 3,0 --window-attn-skip-freq 0", "expected a number above 0"},
+        {SIX "--window-size 3,0 --window-attn-skip-freq [0]*6", "no layer has a window"},
+        {MOE "--moe-layer-freq [1]*5", "has 5 values, and the model has 6 layers"},
+        {MOE "--moe-layer-freq [2]*6", "expected values of 0 and 1"},
+        {MOE "--moe-layer-freq [1*6", "expected a comma or ]"},
+        {MOE "--moe-layer-freq ([1]*6", "expected )"},
+        {MOE "--moe-layer-freq [1]*[1]", "a product of a list and a number"},
+        {MOE "--moe-layer-freq [1]+5", "a sum of lists"},
+        {MOE "--moe-layer-freq [1]*6x", "expected the end at 'x'"},
+        {MOE "--moe-layer-freq [1]*99999*99999*99999", "longer than any model"},
+        {MOE "--moe-layer-freq ((((((((((((((((((((((((((((((((((1", "too many parentheses"},
+        {MOE "--moe-layer-freq print(1)", "expected a number, a list or a parenthesis"},
+        {MOE "--moe-layer-freq [0]*6", "all 6 layers are without experts"},
+        {SIX "--position-embedding-type rope --use-rope-scaling "
+             "--rotary-seq-len-interpolation-factor 2",
+         "exclude each other"},
+        {SIX "--position-embedding-type rope --rotary-seq-len-interpolation-factor 0.5",
+         "expected at least 1"},
+    };
+    struct err e;
+    struct spec s;
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++)
+        T_ERR(from_line(c[i].line, 1000, 1, &s, &e), &e, ERR_USAGE, c[i].words);
+    T_OK(from_line(SIX "--position-embedding-type rope --rotary-seq-len-interpolation-factor 2.5",
+                   1000, 1, &s, &e),
+         &e);
+    T_CHECK(s.rope_scaling == SPEC_ROPE_LINEAR && s.rope_factor == 2.5);
+    T_OK(from_line(SIX "--normalization RMSNorm --apply-layernorm-1p", 1000, 1, &s, &e), &e);
+    T_CHECK(s.zero_centered);
+}
+
 static void what_is_missing_or_wrong_is_named(void)
 {
     static const struct {
@@ -149,6 +236,7 @@ static void presets_have_their_known_size(void)
         {"pythia-70m", 50304, 70426624},
         {"gpt-neox-20b", 50432, 20554567680},
         {"mistral-7b", 32000, 7241732096},
+        {"mistral-7b-v0.1", 32000, 7241732096},
         {"mixtral-8x7b", 32000, 46702792704},
     };
     struct err e;
@@ -253,6 +341,51 @@ static char *print_line(const char *line, struct spec *ret)
     return text;
 }
 
+/* Windows, experts and positions that are scaled: of the file, as options, and read back. */
+static void a_printed_configuration_shows_its_layers(void)
+{
+    static const char file[] =
+        "{\"model_type\": \"qwen3_moe\", \"hidden_size\": 64, \"intermediate_size\": 128,"
+        " \"num_hidden_layers\": 3, \"num_attention_heads\": 4, \"num_key_value_heads\": 2,"
+        " \"head_dim\": 16, \"num_experts\": 4, \"num_experts_per_tok\": 2, \"norm_topk_prob\": "
+        "true,"
+        " \"moe_intermediate_size\": 32, \"mlp_only_layers\": [1], \"vocab_size\": 1000,"
+        " \"use_sliding_window\": true, \"sliding_window\": 8, \"layer_types\":"
+        " [\"full_attention\", \"sliding_attention\", \"full_attention\"],"
+        " \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2},"
+        " \"max_position_embeddings\": 512}";
+    static const struct {
+        const char *more, *words;
+    } bad[] = {{"--window-size 8,0", "--window-size differs from"},
+               {"--window-attn-skip-freq 2", "which has [0, 1, 0]"},
+               {"--moe-layer-freq [1]*3", "which has [1, 0, 1]"},
+               {"--rotary-seq-len-interpolation-factor 3", "3.0 differs from"}};
+    struct spec a, b;
+    struct buf line = {0}, differ = {0};
+    const char *path = t_path("windows.json"), *copy = t_path("windows.toml");
+    struct err e;
+    T_OK(file_replace(path, file, sizeof(file) - 1, &e), &e);
+    buf_addf(&line, "train run --hf-config %s --window-size 7,0 --moe-layer-freq [1,0,1]", path);
+    char *text = print_line(buf_str(&line), &a), *key = strstr(text, "hf-config = ");
+    T_CHECK(!spec_window(&a, 0) && spec_window(&a, 1) == 8 && !spec_has_experts(&a, 1));
+    T_CHECK(key != NULL);
+    *key = '#';
+    T_OK(file_replace(copy, text, strlen(text), &e), &e);
+    buf_reset(&line);
+    buf_addf(&line, "train run --config %s", copy);
+    free(print_line(buf_str(&line), &b));
+    T_CHECK(!spec_differ(&a, &b, &differ));
+    T_STR(buf_str(&differ), "");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        buf_reset(&line);
+        buf_addf(&line, "--hf-config %s %s", path, bad[i].more);
+        T_ERR(from_line(buf_str(&line), 0, 1, &b, &e), &e, ERR_USAGE, bad[i].words);
+    }
+    buf_finish(&line);
+    buf_finish(&differ);
+    free(text);
+}
+
 /* "name = value" at the start of a line, with that origin */
 static void has_line(const char *config, const char *want, const char *origin)
 {
@@ -298,6 +431,8 @@ static void a_printed_configuration_shows_the_model_of_the_file(void)
 }
 
 T_MAIN(T_CASE(defaults_are_megatrons), T_CASE(each_option_has_its_effect),
+       T_CASE(layers_that_differ), T_CASE(layers_that_cannot_be),
        T_CASE(what_is_missing_or_wrong_is_named), T_CASE(presets_have_their_known_size),
        T_CASE(every_preset_is_a_model), T_CASE(a_config_file_decides),
-       T_CASE(a_printed_configuration_shows_the_model_of_the_file))
+       T_CASE(a_printed_configuration_shows_the_model_of_the_file),
+       T_CASE(a_printed_configuration_shows_its_layers))
