@@ -193,6 +193,9 @@ enum opt_origin opts_origin(const struct opts *o, const char *name);
 /* Whether the verb has an option of that name. */
 bool opts_takes(const struct opts *o, const char *name);
 
+/* Whether an option of the verb is on: a switch that is set, a number other than 0, a text. */
+bool opts_is_on(const struct opts *o, const char *name);
+
 /*
  * A file of another program, `where`, decides the value, whatever the command line says. The option
  * is then as if a flag had given it; *ret_other: a flag has given another value, which opts_dry_run

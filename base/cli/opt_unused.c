@@ -50,6 +50,12 @@ static bool is_empty(const struct opts *o, int row)
     return has_value(o, row, NULL);
 }
 
+bool opts_is_on(const struct opts *o, const char *name)
+{
+    int row = opt_find(o->table, o->verb, name, strlen(name));
+    return opts_takes(o, name) && !is_empty(o, row);
+}
+
 /*
  * A flag always counts. A line of a file counts only if it changes the default, as a printed
  * configuration has all options, and belongs to the verb, as one file may serve all verbs.

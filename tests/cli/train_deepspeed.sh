@@ -76,6 +76,40 @@ echo '{"fp16": {"enabled": true}}' >ds.json
 expect 0 "$TRAIN" run --device cpu $run $ds
 out_has "loss scale: 65536.0 |"
 
+t "auto is what the command line says"
+echo '{"fp16": {"enabled": "auto", "loss_scale": 0, "initial_scale_power": 10, "hysteresis": 3}, "bf16": {"enabled": "auto"},
+       "train_batch_size": "auto", "gradient_clipping": "auto", "zero_optimization": {"stage": 0, "reduce_bucket_size": "auto"},
+       "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}, "amp": {"enabled": "auto", "opt_level": "auto"}}' >ds.json
+expect 0 "$TRAIN" run --device cpu $run $ds --fp16
+out_has "loss scale: 1024.0 |"
+err_lacks "has no effect"
+expect 0 "$TRAIN" run --print-config --device cpu $run $ds --fp16 --clip-grad 0.25
+check grep -Eq '^loss-scale-rule *= *"?deepspeed' .out
+check grep -Eq '^hysteresis *= *3' .out
+check grep -Eq '^clip-grad *= *0.25' .out
+expect 0 "$TRAIN" run --device cpu $run $ds
+out_has "loss scale: 1.0 |"
+expect 0 "$TRAIN" run --dry-run $run $ds --bf16
+out_has "without effect ds.json: fp16.enabled: taken from the options"
+out_has "without effect ds.json: fp16.hysteresis: the block is not enabled"
+out_has "without effect ds.json: amp: that is the default"
+expect 2 "$TRAIN" run --device cpu $run $ds --bf16 --fp16
+err_has "ds.json: fp16 and bf16 are both enabled"
+echo '{"fp16": {"enabled": "auto"}}' >ds.json
+expect 0 "$TRAIN" run --device cpu $run $ds --fp16
+out_has "loss scale: 65536.0 |"
+
+t "wall_clock_breakdown false leaves the timers of the command line"
+echo '{"wall_clock_breakdown": false}' >ds.json
+expect 0 "$TRAIN" run $run $ds --timing-log-level 1
+out_has "forward-backward"
+err_lacks "has no effect"
+expect 0 "$TRAIN" run --dry-run $run $ds --timing-log-level 1
+out_has "without effect ds.json: wall_clock_breakdown: --timing-log-level says what is timed"
+echo '{"wall_clock_breakdown": 1}' >ds.json
+expect 2 "$TRAIN" run $run $ds
+err_has "ds.json: wall_clock_breakdown: expected true or false"
+
 t "enabled is true or false"
 for v in 1 '"true"' null; do
     echo "{\"fp16\": {\"enabled\": $v, \"loss_scale\": 64}}" >ds.json

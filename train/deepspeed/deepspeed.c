@@ -114,12 +114,24 @@ static bool is_true(const struct json *v)
     return v && v->kind == JSON_BOOL && v->boolean;
 }
 
-static bool bf16_is_on(const struct ds_reading *r)
+static bool is_auto(const struct json *v)
 {
-    return is_true(at_path(r, "bf16", "enabled")) || is_true(at_path(r, "bfloat16", "enabled"));
+    return v && v->kind == JSON_STRING && !strcmp(v->string, "auto");
 }
 
-/* The block of a key has an `enabled` that is not true. */
+/* `enabled` of a block; "auto": as the option of the command line says. */
+static bool is_enabled(const struct ds_reading *r, const char *block)
+{
+    const struct json *v = at_path(r, block, "enabled");
+    return is_true(v) || (is_auto(v) && opts_is_on(r->o, strcmp(block, "fp16") ? "bf16" : "fp16"));
+}
+
+static bool bf16_is_on(const struct ds_reading *r)
+{
+    return is_enabled(r, "bf16") || is_enabled(r, "bfloat16");
+}
+
+/* The block of a key has an `enabled` that says no. */
 static bool block_is_off(const struct ds_reading *r, const char *path)
 {
     char block[PATH_SIZE];
@@ -130,7 +142,7 @@ static bool block_is_off(const struct ds_reading *r, const char *path)
     if (!find_key(block))
         return false;
     block[dot - path] = 0;
-    return !is_true(at_path(r, block, "enabled"));
+    return !is_enabled(r, block);
 }
 
 static bool means_off(const struct json *v, const char *off)
@@ -139,7 +151,7 @@ static bool means_off(const struct json *v, const char *off)
     const struct json *enabled = json_get(v, "enabled");
     bool is = v->kind == JSON_NULL || (v->kind == JSON_BOOL && !v->boolean) ||
               (v->kind == JSON_OBJECT && !v->length) ||
-              (enabled && enabled->kind == JSON_BOOL && !enabled->boolean) ||
+              (enabled && enabled->kind == JSON_BOOL && !enabled->boolean) || is_auto(enabled) ||
               (v->kind == JSON_INT && !v->integer);
     if (!is && off && json_text(v, &b))
         is = !strcmp(buf_str(&b), off);
@@ -242,11 +254,24 @@ static int apply_offload(struct ds_reading *r, const struct ds_key *k, const str
     return 0;
 }
 
+/* True asks for the times of all phases; false leaves those that the option asks for. */
+static int apply_timers(struct ds_reading *r, const struct ds_key *k, const struct json *v)
+{
+    if (v->kind != JSON_BOOL)
+        return malformed(r, k->path, "true or false");
+    if (v->boolean)
+        return apply_text(r, k->path, k->text, "2");
+    tell(r, IDLE, k->path,
+         opts_is_on(r->o, k->text) ? "--timing-log-level says what is timed"
+                                   : "that is the default");
+    return 0;
+}
+
 /* ---- keys ---------------------------------------------------------------------------------- */
 
 static int apply_key(struct ds_reading *r, const struct ds_key *k, const struct json *v)
 {
-    bool fills = v->kind == JSON_STRING && !strcmp(v->string, "auto");
+    bool fills = is_auto(v);
     if (fills || block_is_off(r, k->path)) {
         tell(r, IDLE, k->path, fills ? "taken from the options" : "the block is not enabled");
         return 0;
@@ -258,14 +283,13 @@ static int apply_key(struct ds_reading *r, const struct ds_key *k, const struct 
         return apply_option(r, k, v);
     if (k->use == DS_POWER)
         return apply_power(r, k, v);
-    if (k->use == DS_TIMERS && is_true(v))
-        return apply_text(r, k->path, k->text, "2");
+    if (k->use == DS_TIMERS)
+        return apply_timers(r, k, v);
     if (k->use == DS_OFFLOAD)
         return apply_offload(r, k, v);
     if (k->use == DS_UNLESS && !means_off(v, k->off))
         return reject(r, k->path, k->text);
-    bool usual = k->use == DS_UNLESS || k->use == DS_TIMERS;
-    tell(r, IDLE, k->path, usual ? "that is the default" : k->text);
+    tell(r, IDLE, k->path, k->use == DS_UNLESS ? "that is the default" : k->text);
     return 0;
 }
 
@@ -297,7 +321,7 @@ static int apply_object(struct ds_reading *r, const struct json *o, const char *
 static int apply_missing(struct ds_reading *r)
 {
     const struct json *scale = at_path(r, "fp16", "loss_scale");
-    bool fp16 = is_true(at_path(r, "fp16", "enabled"));
+    bool fp16 = is_enabled(r, "fp16");
     int code = 0;
     if (!at_path(r, "zero_optimization", "stage") && opts_origin(r->o, "zero-stage") == FROM_FLAG)
         code = apply_text(r, "zero_optimization.stage (not there)", "zero-stage", "0");
@@ -314,7 +338,7 @@ static int apply_root(struct ds_reading *r)
 {
     if (r->root->kind != JSON_OBJECT)
         return err_set(r->e, ERR_USAGE, "%s: expected an object", r->file);
-    if (bf16_is_on(r) && is_true(at_path(r, "fp16", "enabled")))
+    if (bf16_is_on(r) && is_enabled(r, "fp16"))
         return err_set(r->e, ERR_USAGE, "%s: fp16 and bf16 are both enabled", r->file);
     int code = apply_object(r, r->root, NULL);
     return code ? code : apply_missing(r);
