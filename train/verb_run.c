@@ -548,6 +548,8 @@ int verb_run(struct opts *opts, struct err *e)
         code = journal_open(&r.journal, j.o, &j.rank, j.course.iterations, e);
     else if (!code)
         journal_open_silent(&r.journal, j.o, &j.rank);
+    if (!code)
+        code = board_arguments(&r.journal.board, j.rank.at.iteration, opts, e);
     if (!code) {
         r.anomaly.factor = j.o->report.spike;
         if (j.ckpt && j.rank.at.iteration) /* it resumes */

@@ -213,6 +213,10 @@ const char *opt_nearest_word(const char *const *words, size_t nwords, const char
  */
 void opts_print_config(const struct opts *o, FILE *out);
 
+/* Calls fn with the name and the value (as TOML; NULL: none) of each of these options. */
+typedef void opt_value_fn(void *arg, const char *name, const char *text);
+void opts_each_value(const struct opts *o, opt_value_fn *fn, void *arg);
+
 /*
  * Warns of every option that was given (by a flag, or by a file that changes its default) without
  * effect: its verb is among the row's `idle`, or its `needs` is not met. All programs call it once

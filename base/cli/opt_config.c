@@ -147,15 +147,22 @@ static void add_comment(struct buf *b, const char *s)
         buf_addc(b, (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s);
 }
 
+/* False: it has none. A number without a default is 0, which may be out of bounds. */
+static bool add_value(const struct opts *o, int row, struct buf *b)
+{
+    const struct opt_origin_row *origin = (const struct opt_origin_row *)o->origin + row;
+    const struct opt *r = opt_row(o->table, row);
+    bool unset = (r->type == OPT_INT || r->type == OPT_REAL) && !r->def && !origin->from;
+    return !unset && opt_value_text(o, row, b);
+}
+
 static void print_row(const struct opts *o, int row, FILE *out)
 {
     const struct opt_origin_row *origin = (const struct opt_origin_row *)o->origin + row;
     const struct opt *r = opt_row(o->table, row);
-    /* A number without a default is 0, which may be out of bounds. */
-    bool unset = (r->type == OPT_INT || r->type == OPT_REAL) && !r->def && !origin->from;
     struct buf b = {0};
     buf_addf(&b, "%s = ", r->name);
-    if (unset || !opt_value_text(o, row, &b)) {
+    if (!add_value(o, row, &b)) {
         buf_reset(&b);
         buf_addf(&b, "# %s is not set", r->name);
     }
@@ -174,6 +181,17 @@ static bool printed(const struct opts *o, int row)
     return opt_role(o->table, row) == OPT_ROLE_VALUE && opt_for_verb(r, o->verb) &&
            !opt_absent(o->table, row) &&
            opt_find(o->table, o->verb, r->name, strlen(r->name)) == row;
+}
+
+void opts_each_value(const struct opts *o, opt_value_fn *fn, void *arg)
+{
+    const struct opt *r;
+    for (int i = 0; (r = opt_row(o->table, i)); i++) {
+        struct buf b = {0};
+        if (printed(o, i))
+            fn(arg, r->name, add_value(o, i, &b) ? buf_str(&b) : NULL);
+        buf_finish(&b);
+    }
 }
 
 void opts_print_config(const struct opts *o, FILE *out)

@@ -56,6 +56,7 @@ END2
 t "event files hold Megatron-LM's curves"
 expect 0 "$TRAIN" run $run --train-iters 8 --save run --save-interval 4 --tensorboard-dir tb --log-timers-to-tensorboard --log-validation-ppl-to-tensorboard --log-batch-size-to-tensorboard --log-memory-to-tensorboard --log-world-size-to-tensorboard --log-throughput
 check python3 points.py tb >points
+check grep -q "^train_iters/text_summary|0|text$" points
 for tag in learning-rate "learning-rate vs samples" batch-size "lm loss" "lm loss vs samples" loss-scale world-size grad-norm iteration-time throughput mem-allocated-bytes; do
     check [ "$(grep -c "^$tag|" points)" = 8 ]
 done

@@ -21,7 +21,10 @@ import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 a = EventAccumulator("tb", size_guidance={"scalars": 0})
 a.Reload()
-print(json.dumps({t: [[e.step, e.value] for e in a.Scalars(t)] for t in a.Tags()["scalars"]}))
+curves = {t: [[e.step, e.value] for e in a.Scalars(t)] for t in a.Tags()["scalars"]}
+texts = {t: [[e.step, e.tensor_proto.string_val[0].decode()] for e in a.Tensors(t)] for t in a.Tags()["tensors"]}
+plugins = {a.SummaryMetadata(t).plugin_data.plugin_name for t in texts}
+print(json.dumps([curves, texts, sorted(plugins)]))
 """
 
 
@@ -39,7 +42,7 @@ def main():
     shutil.rmtree("run/iter_0000007")
     train(12)
     out = subprocess.run([python, "-c", READ], check=True, capture_output=True, text=True).stdout
-    curves = json.loads(out)
+    curves, texts, plugins = json.loads(out)
     with open("run/metrics.jsonl", encoding="utf-8") as f:
         steps = [r for r in map(json.loads, f) if "lm_loss" in r]
     wrong = []
@@ -49,9 +52,14 @@ def main():
             want = [[r[of], r[key]] for r in steps]
             if [g[0] for g in got] != [w[0] for w in want] or any(abs(g[1] - w[1]) > 1e-6 * abs(w[1]) for g, w in zip(got, want)):
                 wrong.append(f"{tag}{other}: {got} instead of {want}")
+    arguments = {"num_layers": [[0, "1"], [4, "1"]], "train_iters": [[0, "7"], [4, "12"]], "lr": [[0, "0.005"], [4, "0.005"]],
+                 "tokenizer_type": [[0, "NullTokenizer"], [4, "NullTokenizer"]], "load": [[0, "None"], [4, "None"]]}
+    got = {k: texts.get(k + "/text_summary") for k in arguments}
+    if got != arguments or plugins != ["text"] or len(texts) < 150:
+        wrong.append(f"{got} and {len(texts)} texts of {plugins}")
     if len(steps) != 12:
         wrong.append(f"{len(steps)} steps")
-    print(f"{'not ' if wrong else ''}ok 1 - TensorBoard reads event files: {len(curves)} curves, each step once")
+    print(f"{'not ' if wrong else ''}ok 1 - TensorBoard reads event files: {len(curves)} curves, each step once, {len(texts)} arguments")
     for w in wrong:
         print("# " + w)
     print("1..1")

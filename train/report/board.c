@@ -175,11 +175,36 @@ int board_evaluation(struct board *b, const struct events_limit *at, const char 
     return events_flush(&b->events, false, e);
 }
 
-int board_text(struct board *b, int64_t iteration, const char *tag, const char *text, struct err *e)
+struct board_argument {
+    struct board *b;
+    double now;
+    int64_t iteration;
+};
+
+static void put_argument(void *arg, const char *name, const char *text)
 {
+    struct board_argument *a = arg;
+    char tag[TAG_SIZE];
+    struct buf value = {0};
+    size_t n = text ? strlen(text) : 0;
+    snprintf(tag, sizeof(tag), "%s/text_summary", name);
+    for (char *p = tag; *p; p++)
+        *p = *p == '-' ? '_' : *p;
+    bool quoted = n > 1 && text[0] == '"' && text[n - 1] == '"' && !strchr(text, '\\');
+    if (quoted)
+        buf_add(&value, text + 1, n - 2);
+    else
+        buf_adds(&value, text ? text : "None");
+    events_text(&a->b->events, a->now, a->iteration, tag, buf_str(&value));
+    buf_finish(&value);
+}
+
+int board_arguments(struct board *b, int64_t iteration, const struct opts *o, struct err *e)
+{
+    struct board_argument a = {b, wall_time(), iteration};
     if (!b->events.file)
         return 0;
-    events_text(&b->events, wall_time(), iteration, tag, text);
+    opts_each_value(o, put_argument, &a);
     return events_flush(&b->events, false, e);
 }
 

@@ -9,6 +9,7 @@
  * tokens, too.
  */
 
+#include "base/cli/opt.h"
 #include "train/metrics/logline.h"
 #include "train/report/events.h"
 
@@ -40,9 +41,9 @@ void board_point(struct board *b, int64_t iteration, const char *tag, double val
 int board_evaluation(struct board *b, const struct events_limit *at, const char *part, double loss,
                      struct err *e);
 
-/* A text page: "config". */
-int board_text(struct board *b, int64_t iteration, const char *tag, const char *text,
-               struct err *e);
+/* The options of the run, each as a text under its name with underscores, as Megatron-LM writes its
+ * arguments. */
+int board_arguments(struct board *b, int64_t iteration, const struct opts *o, struct err *e);
 
 /* The run went back to this step: what was written of later ones goes. */
 int board_rewind(struct board *b, const struct events_limit *at, struct err *e);

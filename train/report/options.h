@@ -29,8 +29,8 @@ struct report_flags {
 #define REPORT_FLAG_ROWS(S, m, v, i)                                                               \
     OPT_ROW(.name = "tensorboard-dir", REPORT_ROW_AT(S, m, OPT_TEXT, tensorboard), .meta = "DIR",  \
             .group = "log", .verbs = v, .idle = i, .brief = "folder of TensorBoard's event files", \
-            .help = "write the curves of the run for TensorBoard into this folder, under "         \
-                    "Megatron-LM's tags"),                                                         \
+            .help = "write the curves and options of the run for TensorBoard into this folder, "   \
+                    "under Megatron-LM's tags"),                                                   \
         OPT_ROW(.name = "tensorboard-log-interval", REPORT_ROW_AT(S, m, OPT_INT, interval),        \
                 .def = "1", .min = 1, .max = 1e12, .meta = "N", .group = "log", .verbs = v,        \
                 .idle = i, .needs = "tensorboard-dir", .help = "steps between points of a curve"), \
