@@ -8,6 +8,7 @@
 #include "base/core/utf8.h"
 #include "tok/bpe/stream.h"
 #include "tok/pretok/scan_open.h"
+#include "tok/pretok/split_open.h"
 
 enum {
     ENOUGH = 1 << 16,   /* bytes that are worth looking at */
@@ -29,6 +30,11 @@ struct pipe_open {
     bool streaming, unfit;
     struct bpe_stream *stream;
     struct buf context;
+    /* of patterns of no family: words that are encoded together, the last of which may be open */
+    struct split_open *split;
+    struct buf words;
+    size_t nwords;
+    bool feeding; /* the last one is in `segment` */
     /* of a text that is split into segments: */
     size_t seen;        /* bytes of `text` that were searched for added tokens */
     bool begun;         /* the text between added tokens is encoded in part, */
@@ -63,14 +69,22 @@ static bool strips(const struct pipe_spec *s)
     return false;
 }
 
+static bool can_split(const struct pipe *p)
+{
+    struct split_open *split = p->letters ? pipe_split_open(&p->spec) : NULL;
+    split_open_destroy(split);
+    return split;
+}
+
 bool pipe_can_open(const struct pipe *p)
 {
+    if (p->random || p->mode == TOK_SPECIALS_ERROR)
+        return false;
     if (p->segments)
-        return !p->random && p->mode != TOK_SPECIALS_ERROR && plain_tokens(&p->spec, true) &&
-               !strips(&p->spec);
-    return p->family != SCAN_NONE && p->all_bytes && !p->random && !p->segments && !p->spec.nnorm &&
-           !p->spec.pre[0].prefix_space && !(p->raw && p->normal) &&
-           p->mode != TOK_SPECIALS_ERROR && plain_tokens(&p->spec, false);
+        return plain_tokens(&p->spec, true) && !strips(&p->spec);
+    return p->all_bytes && !p->spec.nnorm && !(p->raw && p->normal) &&
+           plain_tokens(&p->spec, false) &&
+           (p->family != SCAN_NONE ? !p->spec.pre[0].prefix_space : can_split(p));
 }
 
 struct pipe_open *pipe_open_create(void)
@@ -87,6 +101,8 @@ void pipe_open_destroy(struct pipe_open *o)
     buf_finish(&o->segment);
     buf_finish(&o->context);
     scan_open_finish(&o->scan);
+    split_open_destroy(o->split);
+    buf_finish(&o->words);
     bpe_stream_destroy(o->stream);
     free(o);
 }
@@ -324,29 +340,87 @@ static int open_take(const struct run *r, bool last)
     return code;
 }
 
-/* ---- a text that is split into segments ------------------------------------------------------ */
+/* ---- patterns of no family ------------------------------------------------------------------- */
 
-/* Whether each character is tested by itself where pre-tokens end, and words longer than those of
- * the vocabulary are one unknown token. */
-static bool knows_words(const struct pipe *p)
+/* Encodes the words that are complete, and a long one that is open as far as it is sure. */
+static int open_flush(const struct run *r)
 {
-    const struct pipe_spec *s = &p->spec;
-    for (size_t i = 0; i < s->npre; i++) {
-        enum pre_kind k = s->pre[i].kind;
-        if (k != PRE_BERT && k != PRE_WHITESPACE && k != PRE_WHITESPACE_SPLIT &&
-            k != PRE_PUNCTUATION && k != PRE_DIGITS && k != PRE_DELIMITER)
-            return false;
+    struct pipe_open *o = r->o;
+    size_t from = o->nwords ? r->w->start[o->nwords] : 0, rest = o->words.len - from;
+    int code = 0;
+    if (o->nwords) {
+        memset(buf_reserve(&o->words, TEXT_SLACK), 0, TEXT_SLACK);
+        r->w->start[0] = 0;
+        code = open_words(r, o->words.data, r->w->start, o->nwords);
     }
-    return (s->model == MODEL_WORDPIECE || s->model == MODEL_WORDLEVEL) && !p->normal;
+    if (!code && rest >= LONG) {
+        code = open_feed(r, o->words.data + from, rest, false);
+        o->feeding = true;
+        rest = 0;
+    }
+    if (from)
+        memmove(o->words.data, o->words.data + from, rest);
+    o->words.len = rest;
+    o->nwords = 0;
+    r->tally->steps += rest;
+    return code;
 }
 
-static size_t word_enough(const struct pipe *p)
+static int open_piece(void *arg, const char *text, size_t n, bool ends, struct err *e)
 {
-    size_t most = 4 * (size_t)p->spec.max_chars;
-    for (size_t i = 0; i < p->spec.vocab.npieces && p->spec.model == MODEL_WORDLEVEL; i++)
-        most = p->spec.vocab.piece[i].n > most ? p->spec.vocab.piece[i].n : most;
-    return most + 1;
+    const struct run *r = arg;
+    struct pipe_open *o = r->o;
+    (void)e;
+    if (o->feeding) {
+        o->feeding = !ends;
+        return open_feed(r, text, n, ends);
+    }
+    size_t from = o->nwords ? r->w->start[o->nwords] : 0;
+    buf_add(&o->words, text, n);
+    open_make_room(r->w, o->words.len + TEXT_SLACK);
+    if (ends && o->words.len > from)
+        r->w->start[++o->nwords] = (uint32_t)o->words.len;
+    bool is_long = !ends && o->words.len - from >= LONG;
+    return is_long || o->words.len >= ENOUGH ? open_flush(r) : 0;
 }
+
+/* Text between added tokens; `ends`: all of it. */
+static int split_gap(const struct run *r, const char *text, size_t n, bool ends)
+{
+    struct pipe_open *o = r->o;
+    int code = split_open_put(o->split, text, n, ends, open_piece, (void *)r, r->e);
+    r->tally->steps += split_open_take_work(o->split);
+    return code ? code : open_flush(r);
+}
+
+static int split_take(const struct run *r, bool last)
+{
+    const struct added *a = r->p->raw ? r->p->raw : r->p->normal;
+    struct pipe_open *o = r->o;
+    size_t n = open_border(r, last), done = 0;
+    struct added_at at = {0};
+    uint64_t skipped = 0;
+    int code = 0;
+    if (!o->split)
+        o->split = pipe_split_open(&r->p->spec);
+    while (!code && a &&
+           added_next(a, o->text.data, n, r->p->mode == TOK_SPECIALS_TEXT, &at, &skipped)) {
+        code = split_gap(r, o->text.data + done, at.start - done, true);
+        *tok_ids_reserve(r->ids, 1) = at.token->id;
+        r->ids->n += !code;
+        done = at.done = at.end;
+    }
+    added_end(&at);
+    r->tally->specials += skipped;
+    if (!code)
+        code = split_gap(r, o->text.data + done, n - done, last);
+    drop_front(&o->text, n);
+    r->tally->steps += o->text.len;
+    o->enough = o->text.len < ENOUGH / 2 ? ENOUGH : 2 * o->text.len;
+    return code;
+}
+
+/* ---- a text that is split into segments ------------------------------------------------------ */
 
 enum word { WORD_OTHER, WORD_NONE, WORD_UNKNOWN };
 
@@ -389,9 +463,9 @@ static void words_shorten(const struct run *r)
     struct pipe_open *o = r->o;
     char *text = o->text.data;
     size_t end = o->seen < TEXT_SLACK ? 0 : o->seen - TEXT_SLACK, tries = TEXT_SLACK;
-    if (end < ENOUGH / 2 || !knows_words(r->p))
+    if (end < ENOUGH / 2 || !pipe_knows_words(r->p))
         return;
-    o->enough_word = o->enough_word ? o->enough_word : word_enough(r->p);
+    o->enough_word = o->enough_word ? o->enough_word : pipe_word_enough(r->p);
     while (--tries && (((unsigned char)text[end] & 0xc0) == 0x80 ||
                        !segments_free(r->p, r->w, text, end, o->text.len)))
         end--;
@@ -477,7 +551,10 @@ static void open_reset(struct pipe_open *o)
     o->begun = o->later = false;
     if (o->streaming)
         bpe_stream_put(o->stream, NULL, 0, true, open_put_ids, &(struct tok_ids){0});
-    o->streaming = false;
+    o->streaming = o->feeding = false;
+    o->words.len = o->nwords = 0;
+    if (o->split)
+        split_open_reset(o->split);
 }
 
 int pipe_encode_open(const void *state, void *scratch, const char *text, size_t n, bool last,
@@ -499,7 +576,9 @@ int pipe_encode_open(const void *state, void *scratch, const char *text, size_t 
     if (o->text.len > TEXT_MAX)
         code = err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", o->text.len);
     else if (last || o->text.len >= o->head + o->enough)
-        code = (r.p->segments ? words_take : open_take)(&r, last);
+        code = r.p->segments              ? words_take(&r, last)
+               : r.p->family != SCAN_NONE ? open_take(&r, last)
+                                          : split_take(&r, last);
     if (o->stream)
         tally->steps += bpe_stream_take_work(o->stream);
     if (code || last)

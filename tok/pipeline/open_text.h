@@ -4,9 +4,9 @@
 
 /*
  * A text of any length without a known split point, in memory that does not grow with it: for
- * byte-level tokenizers whose pre-tokenizer is a scanner and that have no normalizer. Pre-tokens go
- * to the model as far as they are sure (tok/pretok/scan_open.h), and one that does not end goes
- * through a stream of merges (tok/bpe/stream.h).
+ * byte-level tokenizers whose pre-tokenizer is a scanner, or splits by patterns, and that have no
+ * normalizer. Pre-tokens go to the model as far as they are sure (tok/pretok/scan_open.h,
+ * split_open.h), and one that does not end goes through a stream of merges (tok/bpe/stream.h).
  *
  * Also for tokenizers that split raw text into segments, up to the last split point between any
  * characters. What follows it is kept, but for WordPiece and WordLevel: of a word that is unknown,

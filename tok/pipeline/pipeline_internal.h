@@ -11,6 +11,7 @@
 #include "tok/bpe/dropout.h"
 #include "tok/pipeline/pipeline.h"
 #include "tok/text/trie.h"
+#include "tok/pretok/split_open.h"
 #include "tok/bpe/split_point.h"
 #include "tok/bpe/split_point4.h"
 #include "tok/cache/cache.h"
@@ -145,6 +146,8 @@ int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text
                      unsigned edge, size_t zero, struct err *e);
 void pipe_pre_begin(struct pipe_work *w, const char *text, size_t n, size_t zero);
 int pipe_pre_step(const struct pipe *p, struct pipe_work *w, size_t i, bool cut, struct err *e);
+/* The pre-tokenizer as splits by patterns, for a text in parts; NULL: it is more than that. */
+struct split_open *pipe_split_open(const struct pipe_spec *s);
 bool pre_punctuation(uint32_t c); /* ASCII punctuation, or category P of Unicode 8.0 */
 
 /* pipeline.c: text without raw added tokens, through all steps. */
@@ -222,6 +225,11 @@ int unigram_spans(const struct pipe *p, struct pipe_work *w, const char *text, s
 void wordpiece_open(struct pipe *p);
 int wordpiece_encode(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
                      struct err *e);
+
+/* Whether each character is tested by itself where pre-tokens end, and words longer than those of
+ * the vocabulary, of pipe_word_enough bytes, are one unknown token. */
+bool pipe_knows_words(const struct pipe *p);
+size_t pipe_word_enough(const struct pipe *p);
 
 /* decoder.c */
 void decoder_open(struct pipe *p);

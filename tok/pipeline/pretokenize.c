@@ -441,3 +441,25 @@ int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text
     }
     return 0;
 }
+
+/* ---- a text in parts ------------------------------------------------------------------------- */
+
+struct split_open *pipe_split_open(const struct pipe_spec *s)
+{
+    struct split_open *split = split_open_create();
+    bool good = true;
+    for (size_t i = 0; i < s->npre && good; i++) {
+        const struct pre_step *t = &s->pre[i];
+        bool removes = t->behavior == SPLIT_REMOVED && t->kind == PRE_SPLIT;
+        good = !t->prefix_space &&
+               (t->kind == PRE_BYTE_LEVEL
+                    ? i + 1 == s->npre
+                    : t->kind == PRE_SPLIT && (removes || t->behavior == SPLIT_ISOLATED));
+        if (good && t->pattern)
+            good = split_open_add(split, t->pattern, !removes || t->invert, !removes || !t->invert);
+    }
+    if (good)
+        return split;
+    split_open_destroy(split);
+    return NULL;
+}

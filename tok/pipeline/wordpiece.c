@@ -58,3 +58,23 @@ int wordpiece_encode(const struct pipe *p, const char *text, size_t n, struct to
     ids->n++;
     return 0;
 }
+
+bool pipe_knows_words(const struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    for (size_t i = 0; i < s->npre; i++) {
+        enum pre_kind k = s->pre[i].kind;
+        if (k != PRE_BERT && k != PRE_WHITESPACE && k != PRE_WHITESPACE_SPLIT &&
+            k != PRE_PUNCTUATION && k != PRE_DIGITS && k != PRE_DELIMITER)
+            return false;
+    }
+    return (s->model == MODEL_WORDPIECE || s->model == MODEL_WORDLEVEL) && !p->normal;
+}
+
+size_t pipe_word_enough(const struct pipe *p)
+{
+    size_t most = 4 * (size_t)p->spec.max_chars;
+    for (size_t i = 0; i < p->spec.vocab.npieces && p->spec.model == MODEL_WORDLEVEL; i++)
+        most = p->spec.vocab.piece[i].n > most ? p->spec.vocab.piece[i].n : most;
+    return most + 1;
+}

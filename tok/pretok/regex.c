@@ -27,6 +27,7 @@ struct regex {
     char *text; /* the literal, or the pattern for messages */
     size_t n;
     bool literal;
+    enum regex_dialect dialect;
     enum scan_family family;
     pcre2_code *code;
 };
@@ -54,6 +55,16 @@ const char *regex_literal_text(const struct regex *r, size_t *ret_n)
 {
     *ret_n = r->n;
     return r->literal ? r->text : NULL;
+}
+
+int regex_respell(const struct regex *r, struct buf *out, bool *ret_lines, struct err *e)
+{
+    *ret_lines = r->dialect == REGEX_ONIGURUMA;
+    if (!r->literal)
+        return regex_spell("", r->text, r->n, r->dialect, out, e);
+    for (size_t i = 0, k; i < r->n; i += k)
+        buf_addf(out, "\\x{%x}", utf8_at(r->text + i, &k));
+    return 0;
 }
 
 #if WEFT_PCRE2
@@ -253,6 +264,7 @@ static int make(const char *where, const char *pattern, size_t n, enum regex_dia
                        where, n);
     struct regex *r = regex_literal(pattern, n);
     r->literal = false;
+    r->dialect = dialect;
     /* in Oniguruma {1,3}+ is not possessive, unlike in the engines that the families were written
      * for */
     if (family && (dialect == REGEX_RUST || !repeats_a_repetition(pattern)))

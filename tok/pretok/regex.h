@@ -46,6 +46,9 @@ int regex_spell(const char *where, const char *pattern, size_t n, enum regex_dia
 
 const char *regex_text(const struct regex *r);
 
+/* The pattern, a literal or family too, in PCRE2's syntax; *ret_lines: ^ and $ match at lines. */
+int regex_respell(const struct regex *r, struct buf *out, bool *ret_lines, struct err *e);
+
 /* The string to search for, NULL if the pattern is not a literal. */
 const char *regex_literal_text(const struct regex *r, size_t *ret_n);
 

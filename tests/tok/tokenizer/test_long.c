@@ -42,6 +42,13 @@ static void put_run(struct buf *b, size_t k, size_t n, uint64_t seed)
     }
 }
 
+/* Patterns of no known family. */
+#define OTHER                                                                                      \
+    "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,4}| "                           \
+    "?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|"                                                              \
+    "\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"
+#define OTHER_GAPS "(?i:b)+|[0-9]{3}(?=[0-9])|\\s\\s|\\u6f22?\\p{M}|'s\\b"
+
 /* All bytes, then runs and pairs of what texts are made of, some of them by parts. */
 static void open_ranks(const char *pattern, struct tokenizer **t)
 {
@@ -134,15 +141,17 @@ static void make_mixed(struct buf *b, uint64_t seed)
 
 static void ids_are_those_of_the_whole(void)
 {
-    static const char *const pattern[] = {"gpt2", "cl100k", "o200k", "llama3", "v1", "v2"};
+    static const char *const pattern[] = {"gpt2", "cl100k", "o200k", "llama3",
+                                          "v1",   "v2",     OTHER,   OTHER_GAPS};
+    enum { PATTERNS = WEFT_PCRE2 ? 8 : 6 };
     struct buf text = {0};
     struct tokenizer *t;
     uint64_t rounds = full() ? 40 : 1;
-    for (uint64_t k = 0; k < sizeof(pattern) / sizeof(*pattern) + 4; k++) {
-        if (k < 6)
+    for (uint64_t k = 0; k < PATTERNS + 4; k++) {
+        if (k < PATTERNS)
             open_ranks(pattern[k], &t);
         else
-            open_sp(k * 173 & 4095, k < 8 ? SP_BPE : SP_UNIGRAM, &t);
+            open_sp(k * 173 & 4095, k < PATTERNS + 2 ? SP_BPE : SP_UNIGRAM, &t);
         for (uint64_t i = 0; i < rounds; i++) {
             make_mixed(&text, k * 100 + i);
             same_ids(t, &text, i);
@@ -175,8 +184,8 @@ static void is_linear(struct tokenizer *t, size_t k)
 
 static void byte_level_is_linear(void)
 {
-    static const char *const pattern[] = {"gpt2", "cl100k"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const pattern[] = {"gpt2", "cl100k", OTHER};
+    for (int i = 0; i < (WEFT_PCRE2 ? 3 : 2); i++) {
         struct tokenizer *t;
         open_ranks(pattern[i], &t);
         for (size_t k = 0; k < (full() ? (size_t)KINDS : 5); k++)

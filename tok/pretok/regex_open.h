@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_PRETOK_REGEX_OPEN_H
+#define TOK_PRETOK_REGEX_OPEN_H
+
+/*
+ * The matches of a pattern (tok/pretok/regex.h) in a text that comes in parts, as regex_next finds
+ * them in the whole: they, and the text between them, are passed on as soon as no later text can
+ * change them, a long one in parts. What is kept is what a match that is not decided yet has read
+ * beyond the shortest that it may become: a few characters for most patterns, all of a text for one
+ * such as `a*b`.
+ */
+
+#include "base/core/err.h"
+#include "tok/pretok/regex.h"
+
+struct regex_open;
+
+/* NULL if the pattern needs the whole text: it has references, atomic or possessive groups,
+ * assertions about more than one character, or more than a few thousand instructions. `r` must
+ * outlive it. */
+struct regex_open *regex_open_create(const struct regex *r);
+void regex_open_destroy(struct regex_open *o); /* accepts NULL */
+
+/* Takes text[0 .. n) of a match, or of the text between two; `ends`: these are its last bytes, of
+ * which there may be none. A failure ends the text. */
+typedef int regex_open_span(void *arg, const char *text, size_t n, bool match, bool ends,
+                            struct err *e);
+
+/*
+ * The next n bytes of a text, whole characters of valid UTF-8. `last`: they are the last ones;
+ * the next call begins another text. ERR_DATA: too many steps for the text so far.
+ */
+int regex_open_put(struct regex_open *o, const char *text, size_t n, bool last,
+                   regex_open_span *put, void *arg, struct err *e);
+
+/* Drops a text. */
+void regex_open_reset(struct regex_open *o);
+
+/* Bytes read, read again and moved since the last call. */
+uint64_t regex_open_take_work(struct regex_open *o);
+
+#endif
