@@ -76,6 +76,18 @@ echo '{"fp16": {"enabled": true}}' >ds.json
 expect 0 "$TRAIN" run --device cpu $run $ds
 out_has "loss scale: 65536.0 |"
 
+t "options that are given win over what DeepSpeed has where the file says nothing"
+expect 0 "$TRAIN" run --device cpu $run $ds --initial-loss-scale 128
+out_has "loss scale: 128.0 |"
+expect 0 "$TRAIN" run --print-config --device cpu $run $ds --loss-scale-rule megatron
+check grep -Eq '^loss-scale-rule *= *"?megatron' .out
+echo '{"fp16": {"enabled": true, "loss_scale": 32}}' >ds.json
+expect 0 "$TRAIN" run --device cpu $run $ds
+out_has "loss scale: 32.0 |"
+echo '{"fp16": {"enabled": false}}' >ds.json
+expect 0 "$TRAIN" run --print-config --device cpu $run $ds
+check grep -Eq '^loss-scale-rule *= *"?megatron' .out
+
 t "auto is what the command line says"
 echo '{"fp16": {"enabled": "auto", "loss_scale": 0, "initial_scale_power": 10, "hysteresis": 3}, "bf16": {"enabled": "auto"},
        "train_batch_size": "auto", "gradient_clipping": "auto", "zero_optimization": {"stage": 0, "reduce_bucket_size": "auto"},

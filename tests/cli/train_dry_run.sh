@@ -13,6 +13,16 @@ expect 0 "$fates" foreign
 check [ -z "$(grep -E ' (nowhere|twice)$' .out)" ]
 echo "# $(wc -l <fates) names of Megatron-LM core_v0.12.3: $(grep -c ' used$' fates) used, $(grep -c ' without effect$' fates) without effect, $(grep -c ' rejected$' fates) rejected"
 
+t "... and each of v1.1.5 and of Megatron-DeepSpeed"
+for list in megatron-1.1.5 megatron-deepspeed; do
+    expect 0 "$fates" <"$seeds/$list.txt"
+    check [ "$(wc -l <.out)" = "$(grep -vc '^#' "$seeds/$list.txt")" ]
+    check [ -z "$(grep -E ' (nowhere|twice)$' .out)" ]
+    echo "# $(wc -l <.out) names of $list: $(grep -c ' used$' .out) used, $(grep -c ' without effect$' .out) without effect, $(grep -c ' rejected$' .out) rejected"
+done
+expect 2 "$TRAIN" run $tiny --train-iters 1 --no-save --moe-loss-coeff 0.1
+err_has "--moe-loss-coeff of $(basename "$TRAIN") run is not supported: set by --moe-aux-loss-coeff"
+
 t "nothing in the users' scripts is unknown"
 for list in "$seeds"/*.args; do
     cp "$seeds/$(basename "${list%%-*}" | cut -c 1-3)-ds_config.json" ds_config.json 2>/dev/null

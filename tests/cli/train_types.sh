@@ -52,6 +52,12 @@ t "an overflow that lowers the scale is no anomaly"
 expect 0 "$TRAIN" run $tiny $cpu $fp16 --train-iters 4 --no-save --log-interval 1 --on-anomaly stop
 out_has "number of skipped iterations:   1 |"
 
+t "under a scale that moves, a loss that is not finite or too high is one"
+expect 6 "$TRAIN" run $tiny $cpu --fp16 --initial-loss-scale 16 --lr 1e6 --train-iters 8 --no-save --on-anomaly stop
+err_has ": the loss is nan"
+expect 6 "$TRAIN" run $tiny $cpu --fp16 --lr 1e-9 --train-iters 60 --no-save --on-anomaly stop --loss-spike-factor 1
+err_has "is above 1 times the mean of the last steps: no update"
+
 t "a fixed scale of a power of two changes no bit of an fp32 run"
 rm -rf a b
 expect 0 "$TRAIN" run $tiny $cpu --train-iters 6 --save a

@@ -52,9 +52,10 @@ struct precision_flags {
         OPT_ROW(.name = "initial-loss-scale", .type = OPT_REAL, .offset = offsetof(S, m.first),    \
                 .def = "4294967296", .min = 1, .max = 1e18, .meta = "X", .group = "machine",       \
                 .verbs = v, .needs = "fp16", .help = "first value of the dynamic loss scale"),     \
-        OPT_ROW(.name = "min-loss-scale", .type = OPT_REAL, .offset = offsetof(S, m.least),        \
-                .def = "1", .min = 1, .max = 1e18, .meta = "X", .group = "machine", .verbs = v,    \
-                .needs = "fp16", .help = "least value of the dynamic loss scale"),                 \
+        OPT_ROW(.name = "min-loss-scale", .alias = "min-scale", .type = OPT_REAL,                  \
+                .offset = offsetof(S, m.least), .def = "1", .min = 1, .max = 1e18, .meta = "X",    \
+                .group = "machine", .verbs = v, .needs = "fp16",                                   \
+                .help = "least value of the dynamic loss scale"),                                  \
         OPT_ROW(.name = "loss-scale-window", .type = OPT_INT, .offset = offsetof(S, m.window),     \
                 .def = "1000", .min = 1, .max = 1e18, .meta = "N", .group = "machine", .verbs = v, \
                 .needs = "fp16", .brief = "good steps before the scale is doubled",                \

@@ -89,7 +89,7 @@ struct shape_value {
     double flag, file;
 };
 
-enum { SHAPE_VALUES = 32 };
+enum { SHAPE_VALUES = 33 };
 
 static const char *name_at(size_t offset)
 {
@@ -112,6 +112,7 @@ static void shape_values(const struct spec_flags *f, const struct spec *s,
         {NAME(heads), (double)f->heads, (double)s->heads},
         {NAME(gqa), f->gqa, s->kv_heads != s->heads},
         {NAME(query_groups), (double)f->query_groups, (double)s->kv_heads},
+        {NAME(kv_heads), (double)f->kv_heads, (double)s->kv_heads},
         {NAME(kv_channels), (double)f->kv_channels, (double)s->head_dim},
         {NAME(max_positions), (double)f->max_positions, (double)s->max_positions},
         {NAME(position), f->position, (double)s->position},
@@ -420,6 +421,10 @@ static int check_needed(const struct spec_flags *f, int64_t vocab, struct err *e
                 (long long)f->hidden, (long long)f->heads, (long long)width, SPEC_HEAD_MAX);
         return err_hint(e, "give more heads, or --kv-channels");
     }
+    if (f->kv_heads && f->gqa && f->kv_heads != f->query_groups)
+        return err_set(e, ERR_USAGE,
+                       "--num-key-value-heads %lld and --num-query-groups %lld differ",
+                       (long long)f->kv_heads, (long long)f->query_groups);
     if (!f->gqa && f->query_groups != 1 && f->query_groups != f->heads) {
         err_set(e, ERR_USAGE,
                 "--num-query-groups %lld has no effect without "
@@ -437,7 +442,9 @@ static struct spec from_options(const struct spec_flags *f, int64_t vocab)
         .layers = f->layers,
         .hidden = f->hidden,
         .heads = f->heads,
-        .kv_heads = f->gqa ? f->query_groups : f->heads,
+        .kv_heads = f->gqa        ? f->query_groups
+                    : f->kv_heads ? f->kv_heads
+                                  : f->heads,
         .head_dim = f->kv_channels ? f->kv_channels : f->hidden / f->heads,
         .ffn = f->ffn ? f->ffn : ffn,
         .vocab = vocab,

@@ -30,6 +30,7 @@
 struct spec_flags {
     int64_t layers, hidden, ffn, heads, query_groups, kv_channels, max_positions;
     int64_t vocab_divisor; /* --make-vocab-size-divisible-by */
+    int64_t kv_heads;      /* --num-key-value-heads; 0: as --group-query-attention says */
     bool gqa;              /* --group-query-attention */
     int position;          /* --position-embedding-type, an enum spec_position */
     bool rotary;           /* --use-rotary-position-embeddings */
@@ -87,6 +88,11 @@ struct spec_flags {
                 .meta = "N", .group = "model", .verbs = v,                                         \
                 .brief = "key/value heads with grouped queries",                                   \
                 .help = "key/value heads with --group-query-attention"),                           \
+        OPT_ROW(.name = "num-key-value-heads", .type = OPT_INT, .offset = offsetof(S, m.kv_heads), \
+                .unset = "--num-query-groups", .max = 1e5, .meta = "N", .group = "model",          \
+                .verbs = v, .brief = "key/value heads",                                            \
+                .help = "key/value heads: --group-query-attention --num-query-groups N under "     \
+                        "Megatron-DeepSpeed's name"),                                              \
         OPT_ROW(.name = "kv-channels", .type = OPT_INT, .offset = offsetof(S, m.kv_channels),      \
                 .unset = "hidden size / heads", .min = 1, .max = 1e5, .meta = "N",                 \
                 .group = "model", .verbs = v, .help = "width of a head"),                          \

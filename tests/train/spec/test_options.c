@@ -88,6 +88,8 @@ static void each_option_has_its_effect(void)
     T_CHECK(s.norm_eps == 1e-6 && !s.bias && s.qkv_bias && !s.tied && s.init_std == 0.5);
     T_CHECK(s.attention_dropout == 0 && s.hidden_dropout == 0.25);
     T_EQ(s.padded_vocab, 1010);
+    T_OK(from_line(SMALL "--num-key-value-heads 3", 1000, 1, &s, &e), &e);
+    T_EQ(s.kv_heads, 3);
     T_OK(from_line(SMALL "--no-bias-gelu-fusion --ffn-hidden-size 100", 1000, 1, &s, &e), &e);
     T_EQ(s.act, SPEC_GELU_ERF);
     T_EQ(s.ffn, 100);
@@ -203,6 +205,9 @@ static void what_is_missing_or_wrong_is_named(void)
         {SMALL "--num-attention-heads 5", 1000, "96 is not a multiple of"},
         {SMALL "--num-query-groups 2", 1000, "no effect without --group-query-attention"},
         {SMALL "--group-query-attention --num-query-groups 4", 1000, "cannot be shared out"},
+        {SMALL "--group-query-attention --num-query-groups 2 --num-key-value-heads 3", 1000,
+         "--num-key-value-heads 3 and --num-query-groups 2 differ"},
+        {SMALL "--num-key-value-heads 4", 1000, "cannot be shared out"},
         {SMALL "--hidden-dropout 1", 1000, "hidden-dropout is 1"},
     };
     struct err e;
