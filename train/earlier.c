@@ -8,6 +8,7 @@
 #include "base/io/path.h"
 #include "base/format/toml.h"
 #include "train/options.h"
+#include "train/spec/resumed.h"
 
 /* Which data: adopted together, where none of them is given. */
 static const char *const sources[] = {"data-path",       "data-args-path",
@@ -21,82 +22,6 @@ static const char *const adopted[] = {
     "fim-rate",   "fim-spm-rate", "fim-prefix-token", "fim-middle-token",   "fim-suffix-token"};
 
 enum { SOURCES = sizeof(sources) / sizeof(*sources), ADOPTED = sizeof(adopted) / sizeof(*adopted) };
-
-/*
- * What becomes of an option that is another one than that of the checkpoint's run:
- *   must be equal      the model's shape (state_same_model), tokenizer and manifest of the data
- *   warned of          those below; the configuration wins; `schedule` without one, or not at all,
- * by
- *                      --override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler
- *   configuration wins all others: they change how a run is carried out, watched or saved
- */
-static const char *const compared[] = {"data-path",
-                                       "data-args-path",
-                                       "train-data-path",
-                                       "valid-data-path",
-                                       "test-data-path",
-                                       "per-split-data-args-path",
-                                       "eod-mask-loss",
-                                       "reset-position-ids",
-                                       "reset-attention-mask",
-                                       "fim-rate",
-                                       "fim-spm-rate",
-                                       "fim-prefix-token",
-                                       "fim-middle-token",
-                                       "fim-suffix-token",
-                                       "split",
-                                       "data-rules",
-                                       "seq-length",
-                                       "micro-batch-size",
-                                       "global-batch-size",
-                                       "train-iters",
-                                       "train-samples",
-                                       "train-tokens",
-                                       "rampup-batch-size",
-                                       "seed",
-                                       "bf16",
-                                       "fp16",
-                                       "tf32",
-                                       "loss-scale",
-                                       "grad-reduce-in-bf16",
-                                       "use-precision-aware-optimizer",
-                                       "main-params-dtype",
-                                       "exp-avg-dtype",
-                                       "exp-avg-sq-dtype",
-                                       "clip-grad",
-                                       "optimizer",
-                                       "sgd-momentum",
-                                       "sai-normalize",
-                                       "sai-statistics",
-                                       "muon-momentum",
-                                       "muon-nesterov",
-                                       "muon-num-ns-steps",
-                                       "muon-scale-mode",
-                                       "muon-extra-scale-factor",
-                                       "adam-beta1",
-                                       "adam-beta2",
-                                       "adam-eps",
-                                       "attention-dropout",
-                                       "hidden-dropout"};
-static const char *const schedule[] = {"lr",
-                                       "min-lr",
-                                       "lr-decay-style",
-                                       "lr-rules",
-                                       "lr-wsd-decay-style",
-                                       "lr-wsd-decay-iters",
-                                       "lr-wsd-decay-samples",
-                                       "lr-decay-iters",
-                                       "lr-decay-samples",
-                                       "lr-decay-tokens",
-                                       "lr-warmup-iters",
-                                       "lr-warmup-samples",
-                                       "lr-warmup-tokens",
-                                       "lr-warmup-fraction",
-                                       "lr-warmup-init",
-                                       "weight-decay",
-                                       "start-weight-decay",
-                                       "end-weight-decay",
-                                       "weight-decay-incr-style"};
 
 /* *ret is NULL without the file. */
 static int open_config(const struct ckpt *c, struct toml_file **ret, struct err *e)
@@ -194,6 +119,18 @@ static int parse_own(const struct opts *o, struct toml_file **ret, struct err *e
     return code;
 }
 
+/* An earlier weft's run did not know of an option that has its default now. */
+static void compare_options(const struct opts *o, const char *const *name,
+                            const struct toml_file *was, const struct toml_file *is,
+                            struct buf *all)
+{
+    for (; *name; name++) {
+        const struct toml_entry *then = earlier_find(was, *name);
+        if (then || opts_origin(o, *name) != FROM_DEFAULT)
+            add_difference(all, *name, then, earlier_find(is, *name));
+    }
+}
+
 int earlier_compare(const struct opts *o, const struct ckpt *c, bool any_schedule, struct err *e)
 {
     struct toml_file *was = NULL, *is = NULL;
@@ -201,13 +138,11 @@ int earlier_compare(const struct opts *o, const struct ckpt *c, bool any_schedul
     int code = open_config(c, &was, e);
     if (!code && was)
         code = parse_own(o, &is, e);
-    for (size_t i = 0; !code && was && i < sizeof(compared) / sizeof(compared[0]); i++)
-        add_difference(&all, compared[i], earlier_find(was, compared[i]),
-                       earlier_find(is, compared[i]));
-    for (size_t i = 0; !any_schedule && !code && was && i < sizeof(schedule) / sizeof(*schedule);
-         i++)
-        add_difference(&all, schedule[i], earlier_find(was, schedule[i]),
-                       earlier_find(is, schedule[i]));
+    if (!code && was) {
+        compare_options(o, resumed_options[RESUMED_WARNED], was, is, &all);
+        if (!any_schedule)
+            compare_options(o, resumed_options[RESUMED_SCHEDULE], was, is, &all);
+    }
     if (all.len)
         log_warn("options differ from those that %s was trained with:%s", ckpt_path(c),
                  buf_str(&all));

@@ -63,6 +63,7 @@ for golden in "$SRC"/tests/golden/[0-9]*; do
     t "golden $version: a run is resumed where it was"
     expect 0 "$TRAIN" run $run --save run
     out_has "iteration        8/       8"
+    err_lacks "was unset" # options that came later
     losses run >.losses
     check close losses.txt .losses
     expect 0 "$CONVERT" verify run

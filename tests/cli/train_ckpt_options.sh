@@ -37,6 +37,16 @@ expect 2 "$TRAIN" run $base --num-layers 3 --train-iters 5 --save s1
 err_has "holds another model"
 expect 0 "$TRAIN" run $base --num-layers 3 --train-iters 5 --save s1 --use-checkpoint-args
 
+t "an option that shapes a step and is another one now is named; one that does not, is not"
+expect 0 "$TRAIN" run $base --train-iters 4 --save c --exit-interval 2
+cp -r c c1
+expect 0 "$TRAIN" run $base --train-iters 4 --save c --log-interval 2 --eval-interval 7 --recompute-activations --loss-spike-factor 9
+check [ -z "$(grep 'options differ' .err)" ]
+expect 0 "$TRAIN" run $base --train-iters 4 --save c1 --calculate-per-token-loss --moe-z-loss-coeff 0.1 --muon-momentum 0.5
+err_has " --calculate-per-token-loss true (was false)"
+err_has " --moe-z-loss-coeff 0.1 (was 0.0)"
+err_has " --muon-momentum 0.5 (was 0.95)"
+
 t "--save-retain-interval"
 expect 0 "$TRAIN" run $base --train-iters 7 --save-interval 1 --save r --save-retain-interval 3
 check [ "$(echo r/iter_*)" = "r/iter_0000003 r/iter_0000006 r/iter_0000007" ]
