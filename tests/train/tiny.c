@@ -4,6 +4,7 @@
 #include "tests/t.h"
 #include "train/engine/stage.h"
 #include "train/engine/step.h"
+#include "train/engine/values.h"
 
 struct spec tiny_gpt(void)
 {
@@ -182,7 +183,7 @@ double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
         step_issue_micro(r, b, (float)(1 / n));
     } else {
         struct model_pass p = rank_pass(r, b, true);
-        rank_stage(r, b);
+        rank_stage(r, b, 1);
         model_forward(&r->model, &p);
         p.train = false; /* the loss alone: no gradients behind the head */
         model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), 0);
@@ -193,4 +194,20 @@ double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
     rank_fetch(r, r->host_totals, r->totals);
     return r->host_totals[0] / n + s->balance_coeff * r->host_totals[2] +
            s->z_coeff * r->host_totals[3];
+}
+
+void tiny_values(struct rank *r, double lr, double decay, int64_t number)
+{
+    struct step_values v = values_of(r, &r->at);
+    struct step_values of =
+        step_values_make(lr, decay, (double)number, r->config.beta1, r->config.beta2);
+    of.scale = v.scale;
+    of.route = v.route;
+    values_put(r, of, of);
+}
+
+void tiny_update(struct rank *r, double lr, double decay, int64_t number)
+{
+    tiny_values(r, lr, decay, number);
+    optim_step(&r->optim, &r->ops, &r->comm, number == 1);
 }

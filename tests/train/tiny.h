@@ -51,4 +51,9 @@ void tiny_batch(struct batch *b, uint64_t seed);
 
 double tiny_loss(struct rank *r, const struct batch *b, bool gradients);
 
+/* Puts the values of an optimizer's step, the first being 1, for optim_step. */
+void tiny_values(struct rank *r, double lr, double decay, int64_t number);
+/* ... and takes it with the gradients that are there. */
+void tiny_update(struct rank *r, double lr, double decay, int64_t number);
+
 #endif

@@ -164,7 +164,7 @@ static int fetch(struct rank *r, const struct slot *s, struct in_flight *at,
     at->labels = b->loss_mask ? counted(b) : 1; /* the planner's batch has none */
     in->labels += at->labels;
     at->pass = rank_pass(r, b, true);
-    rank_stage(r, b);
+    rank_stage(r, b, rank_loss_divisor(r, at->labels));
     return 0;
 }
 
@@ -181,8 +181,7 @@ static int run_forward(struct rank *r, const struct slot *s, struct pipeline_sou
     rank_timer(r, RANK_TIMER_FORWARD, true);
     model_forward(&r->model, &at->pass);
     if (r->model.stage.head)
-        model_loss(&r->model, &at->pass, tensor_rows(r->totals, 0, 1),
-                   rank_loss_weight(r, at->labels));
+        model_loss(&r->model, &at->pass, tensor_rows(r->totals, 0, 1), 1);
     rank_timer(r, RANK_TIMER_FORWARD, false);
     if (!r->model.stage.head)
         at->sent = send(r, model_output(&r->model), s->peer);
@@ -255,7 +254,7 @@ int pipeline_evaluate(struct rank *r, struct pipeline_source *in, int64_t micros
             break;
         struct model_pass p = rank_pass(r, b, false);
         in->labels += counted(b);
-        rank_stage(r, b);
+        rank_stage(r, b, 0);
         for (int chunk = 0; chunk < chunks; chunk++)
             evaluate_stage(r, chunk, &p);
     }

@@ -11,6 +11,7 @@
 #include "train/engine/pipeline.h"
 #include "train/engine/plan.h"
 #include "train/engine/stage.h"
+#include "train/engine/values.h"
 #include "train/engine/world.h"
 #include "train/tensor/box.h"
 
@@ -36,6 +37,7 @@ static void rank_take(struct rank *r)
 
     units_take(r);
     if (train) {
+        values_take(r, &s[SLAB_ACTIVATIONS], &s[SLAB_STAGING]);
         r->optim.weights = r->weights;
         r->optim.grads = r->grads;
         optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], &r->ops);
@@ -45,8 +47,8 @@ static void rank_take(struct rank *r)
     if (train)
         pipeline_take(r, &s[SLAB_ACTIVATIONS]);
     r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, TOTALS);
-    if (c->per_token || c->scale.first > 0)
-        r->optim.divisor = tensor_rows(r->totals, 4, 1);
+    if (c->per_token)
+        r->optim.divisor = tensor_rows(r->totals, 1, 1);
     r->model.route_sums = tensor_rows(r->totals, 2, 2);
     r->host_totals = slab_bytes(&s[SLAB_STAGING], TOTALS * sizeof(double));
     r->host_norm = slab_bytes(&s[SLAB_STAGING], sizeof(double));
@@ -177,13 +179,6 @@ static void count_layers(const struct rank_config *c, int pp, struct model *m)
     }
 }
 
-/* A micro-batch's weight in the balancing and z losses of a mixture of experts. */
-static double rank_route_scale(const struct rank_config *c)
-{
-    return c->per_token ? (double)(c->micro_batch * c->seq_length)
-                        : 1.0 / (double)(c->micros * c->layout.mesh.dp);
-}
-
 /* What of the model and the optimizer follows from the configuration. */
 static void rank_shape(struct rank *r)
 {
@@ -195,7 +190,6 @@ static void rank_shape(struct rank *r)
                               .spec = &r->config.spec,
                               .ops = &r->ops,
                               .comm = &r->comm,
-                              .seed = c->seed,
                               .context = {.cp = c->layout.mesh.cp, .rank = at.cp},
                               .layout = &r->config.layout,
                               .heads = c->spec.heads / tp,
@@ -203,7 +197,6 @@ static void rank_shape(struct rank *r)
                               .ffn = c->spec.ffn / tp,
                               .sequence = c->layout.sequence,
                               .recompute = c->recompute,
-                              .route_scale = rank_route_scale(c),
                               .host = &r->host};
     count_layers(c, at.pp, &r->model);
     bool sharing = c->layout.zero && c->use == MODEL_TRAIN;
@@ -329,6 +322,8 @@ int rank_bind(struct rank *r, struct err *e)
     if (c->use == MODEL_TRAIN)
         r->model.a = r->pipe.place[0].acts;
     model_fill_tables(&r->model, r->config.use == MODEL_DECODE ? 1 : r->config.seq_length);
+    if (c->use == MODEL_TRAIN)
+        values_put(r, values_of(r, &r->at), values_of(r, &r->at));
     fill_weights(r, r->dev.pool);
     rank_spread_master(r);
     return dev_fault(&r->dev, e);
@@ -380,16 +375,16 @@ void rank_describe(const struct rank *r, struct buf *out)
     buf_addf(out, "; together %.1f MiB", sum / 0x1p20);
 }
 
-double rank_loss_weight(const struct rank *r, double labels)
+double rank_loss_divisor(const struct rank *r, double labels)
 {
-    double micros = (double)r->config.micros, scale = r->at.scale.scale;
+    double micros = (double)r->config.micros;
     if (r->config.per_token)
-        return scale;
+        return 1;
     if (!FAULT("dp_scale"))
         micros *= r->config.layout.mesh.dp;
     if (FAULT("context_scale"))
         micros *= r->config.layout.mesh.cp;
-    return labels > 0 ? scale / (labels * micros) : 0;
+    return labels * micros;
 }
 
 int64_t rank_samples(const struct rank *r)
@@ -401,14 +396,12 @@ int64_t rank_samples(const struct rank *r)
 void rank_follow_ramp(struct rank *r)
 {
     struct rank_config *c = &r->config;
-    r->model.route_scale = rank_route_scale(c) * r->at.scale.scale;
     if (!c->ramp.increment)
         return;
     int64_t micros = ramp_at(&c->ramp, r->at.consumed) / (c->micro_batch * c->layout.mesh.dp);
     if (micros == c->micros)
         return;
     c->micros = micros;
-    r->model.route_scale = rank_route_scale(c) * r->at.scale.scale;
     pipeline_reschedule(r);
 }
 
@@ -430,14 +423,8 @@ void rank_put_labels(struct rank *r, double labels)
     struct coord at = mesh_coord(m, r->config.rank);
     bool head = at.pp == m.pp - 1; /* where the losses are */
     bool counts = head && (at.cp == 0 || FAULT("context_labels"));
-    double scale = FAULT("unscale") ? 1 : r->at.scale.scale;
     r->host_totals[1] = counts ? labels : 0;
-    if (r->config.per_token)
-        r->host_totals[4] = r->host_totals[1] * scale;
-    else
-        r->host_totals[4] = head && at.cp == 0 && at.dp == 0 ? scale : 0;
     rank_put(r, tensor_rows(r->totals, 1, 1), &r->host_totals[1]);
-    rank_put(r, tensor_rows(r->totals, 4, 1), &r->host_totals[4]);
 }
 
 void rank_fetch_later(struct rank *r, void *to, struct tensor from)

@@ -16,6 +16,7 @@
 #include "train/engine/units.h"
 #include "train/model/model.h"
 #include "train/ops/ops.h"
+#include "train/ops/values.h"
 #include "train/optim/lr.h"
 #include "train/optim/optim.h"
 #include "train/optim/scale.h"
@@ -39,7 +40,10 @@ enum slab_name {
 /* Micro-batches that may be on their way to the device at once, each with an event. */
 enum { STAGE_SLOTS = 2, EVENT_STAGE = 0 };
 
-enum { TOTALS = 5 };
+enum { TOTALS = 4 };
+
+/* Steps whose values may be on their way to the device. */
+enum { VALUE_SLOTS = 2 };
 
 /*
  * What a rank runs on: a program names its own in main.c. Each fills the table that it is given;
@@ -146,6 +150,7 @@ struct stage_slot {
     float *mask;
     int32_t *start, *lengths; /* of stretches; with documents only */
     int32_t *context;         /* acts.context; with documents only */
+    struct micro_values *values;
 };
 
 /* A micro-batch in flight. */
@@ -191,13 +196,15 @@ struct rank {
     struct slab slab[SLAB_COUNT];
     struct zero_split zero;
     struct units units;
-    struct tensor weights, grads; /* flat: of all parameters, or of what is kept */
-    struct tensor totals;         /* F64 [TOTALS]: sum of losses, counted labels; sums of the
-                                     balancing and z losses of a mixture of experts; what gradients
-                                     are to be divided by */
-    struct arena host;            /* of the model */
-    double *host_totals;          /* [TOTALS], in staging */
-    double *host_norm;            /* likewise, what a step brings back beside the totals */
+    struct tensor weights, grads;      /* flat: of all parameters, or of what is kept */
+    struct tensor totals;              /* F64 [TOTALS]: sum of losses, counted labels; sums of the
+                                          balancing and z losses of a mixture of experts */
+    struct tensor values, next_values; /* F64 [STEP_VALUES], of this step; [2, STEP_VALUES] */
+    struct arena host;                 /* of the model */
+    struct step_values *host_values[VALUE_SLOTS]; /* [2] each, in staging */
+    int valued;                                   /* the slot that is next */
+    double *host_totals;                          /* [TOTALS], in staging */
+    double *host_norm; /* likewise, what a step brings back beside the totals */
     int32_t *host_skip;
     struct stage_slot stage[STAGE_SLOTS];
     int staged;       /* the slot that is next */
@@ -242,8 +249,9 @@ void rank_describe(const struct rank *r, struct buf *out);
 struct tensor rank_master(const struct rank *r);
 void rank_spread_master(struct rank *r);
 
-/* The `scale` of the loss of a micro-batch with so many counted labels (step.c). */
-double rank_loss_weight(const struct rank *r, double labels);
+/* What the loss of a micro-batch with so many counted labels is divided by (step.c); 0: it does not
+ * count. */
+double rank_loss_divisor(const struct rank *r, double labels);
 
 /* config.timer, if somebody asks. */
 void rank_timer(struct rank *r, enum rank_timer t, bool begins);
@@ -251,13 +259,13 @@ void rank_timer(struct rank *r, enum rank_timer t, bool begins);
 /* Samples of a step, of all data-parallel ranks. */
 int64_t rank_samples(const struct rank *r);
 
-/* Before a step: makes it as long as the ramp says, with the loss scale of r->at. */
+/* Before a step: makes it as long as the ramp says. */
 void rank_follow_ramp(struct rank *r);
 
 /* Makes `l` cut out the micro-batches of this data-parallel rank. */
 void rank_share_batches(const struct rank *r, struct batch_layout *l);
 
-/* The count of labels goes to `totals`, and what gradients are to be divided by. */
+/* The count of labels goes to `totals`. */
 void rank_put_labels(struct rank *r, double labels);
 
 /* Copies to the device, after the compute issued so far; `from` must stay until that is over. */

@@ -20,7 +20,8 @@ static void take_slot(const struct rank *r, struct slab *s, struct stage_slot *s
     *slot = (struct stage_slot){.tokens = slab_bytes(s, bytes),
                                 .labels = slab_bytes(s, bytes),
                                 .position = slab_bytes(s, bytes),
-                                .mask = slab_bytes(s, bytes)};
+                                .mask = slab_bytes(s, bytes),
+                                .values = slab_bytes(s, sizeof(struct micro_values))};
     if (!r->config.documents)
         return;
     slot->start = slab_bytes(s, (size_t)(all_rows(r) + 1) * each);
@@ -46,8 +47,7 @@ struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool tr
                                .max_len = length,
                                .parts = context_rows_most(r->model.context, sequences),
                                .train = train,
-                               .even = !r->config.documents && r->model.context.cp == 1,
-                               .row0 = b->first * (uint64_t)length};
+                               .even = !r->config.documents && r->model.context.cp == 1};
 }
 
 /* ---- what never changes ------------------------------------------------------------------ */
@@ -122,11 +122,26 @@ static void pick_rows(const struct rank *r, void *to, const void *from)
         memcpy((int32_t *)to + i, (const int32_t *)from + r->numbers[i], sizeof(int32_t));
 }
 
+static void fill_values(const struct rank *r, struct micro_values *to, const struct batch *b,
+                        double divisor)
+{
+    const struct micro_values *before = r->stage[(r->staged + 1) % STAGE_SLOTS].values;
+    *to = (struct micro_values){
+        .divisor = divisor,
+        .origin = {.seed = r->config.seed, .row0 = b->first * (uint64_t)r->config.seq_length}};
+    if (FAULT("value_divisor") && before->divisor > 0)
+        to->divisor = before->divisor;
+    if (FAULT("value_seed"))
+        to->origin.seed = 1;
+    if (FAULT("value_row0"))
+        to->origin.row0 = before->origin.row0;
+}
+
 /*
  * The loader fills its batches again while the device may still read: so they leave from a slot of
  * the staging slab, which is filled when the copies of the micro-batch that was in it are over.
  */
-void rank_stage(struct rank *r, const struct batch *b)
+void rank_stage(struct rank *r, const struct batch *b, double divisor)
 {
     const struct stage_slot *slot = &r->stage[r->staged];
     const struct acts *a = &r->model.a;
@@ -137,6 +152,7 @@ void rank_stage(struct rank *r, const struct batch *b)
         pick_rows(r, slot->labels, b->labels);
         pick_rows(r, slot->mask, b->loss_mask);
         pick_rows(r, slot->position, b->position);
+        fill_values(r, slot->values, b, divisor);
         if (FAULT("context_positions"))
             for (int64_t i = 0; i < r->model.tokens; i++)
                 slot->position[i] = (int32_t)(i % r->config.seq_length);
@@ -145,6 +161,7 @@ void rank_stage(struct rank *r, const struct batch *b)
     rank_put(r, a->label, slot->labels);
     rank_put(r, a->mask, slot->mask);
     rank_put(r, a->position, slot->position);
+    rank_put(r, a->micro, slot->values);
     if (r->config.documents)
         stage_stretches(r, b, slot);
     if (b->tokens)

@@ -19,8 +19,8 @@ void stage_fill(struct rank *r);
 /* The pass of one micro-batch. */
 struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train);
 
-/* Copies a micro-batch to the device, with the layout of its sequences. `b` may change when this
- * returns. */
-void rank_stage(struct rank *r, const struct batch *b);
+/* Copies a micro-batch to the device, with the layout of its sequences and the divisor of its loss
+ * (rank_loss_divisor). `b` may change when this returns. */
+void rank_stage(struct rank *r, const struct batch *b, double divisor);
 
 #endif

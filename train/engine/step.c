@@ -5,6 +5,7 @@
 #include "train/engine/pipeline.h"
 #include "train/engine/stage.h"
 #include "train/engine/reduce.h"
+#include "train/engine/values.h"
 
 /*
  * The objective of a step is the mean, over all micro-batches of all data-parallel ranks, of each
@@ -16,7 +17,7 @@
  * below add up, over micro-batches and ranks, to those of the objective and nothing divides them
  * afterwards. n = 0 (everything masked) gives scale 0: no gradient, rather than the 0 / 0 of
  * Megatron-LM core_v0.12.3, and the micro-batch stays in the divisor. n is counted on the host,
- * from the mask in the batch, so no step waits for the device to learn it (rank_loss_weight).
+ * from the mask in the batch, so no step waits for the device to learn it (rank_loss_divisor).
  *
  * A mixture of experts adds the balancing and z losses of its layers to each micro-batch's mean
  * (model/experts.c), whatever its labels.
@@ -34,8 +35,8 @@
  *   3. they are reduced over the ranks
  *   4. their squares are summed, in double, over all ranks: one gradient of one rank that is not
  *      finite makes the sum so on every rank, and all of them skip the step
- *   5. the norm is divided by the scale, which is a number on the device (totals[4], reduced with
- *      the losses): this is the norm that is printed
+ *   5. the norm is divided by the scale, which is a number on the device (struct step_values): this
+ *      is the norm that is printed
  *   6. the clip factor follows from it, and is divided by the scale as well
  *   7. the optimizer multiplies gradients by that factor as it reads them, and updates
  *   8. the scale of the next step follows from whether this one was skipped
@@ -47,7 +48,7 @@
 void step_issue_micro(struct rank *r, const struct batch *b, double scale)
 {
     struct model_pass p = rank_pass(r, b, true);
-    rank_stage(r, b);
+    rank_stage(r, b, 1);
     model_forward(&r->model, &p);
     model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), scale);
     model_backward(&r->model, &p);
@@ -82,9 +83,8 @@ static void pass_over(struct rank *r)
  *
  * The norm is taken after the reduction, so that all ranks clip, or skip, alike.
  */
-void step_issue_update(struct rank *r, double lr, double decay)
+void step_issue_update(struct rank *r)
 {
-    const struct optim_at at = {lr, decay, r->at.steps + 1};
     rank_timer(r, RANK_TIMER_GRADS_SYNC, true);
     reduce_gradients(r);
     rank_timer(r, RANK_TIMER_GRADS_SYNC, false);
@@ -92,7 +92,7 @@ void step_issue_update(struct rank *r, double lr, double decay)
     if (is_spike(r))
         pass_over(r);
     else
-        optim_step(&r->optim, &r->ops, &r->comm, &at);
+        optim_step(&r->optim, &r->ops, &r->comm, r->at.steps == 0);
     units_spread(r);
     rank_timer(r, RANK_TIMER_OPTIMIZER, false);
 }
@@ -178,6 +178,7 @@ int step_train(struct rank *r, struct loader *loader, struct step_result *ret, s
     struct pipeline_source in = {.next = next_batch, .arg = &w};
     rank_follow_ramp(r);
     clear(r);
+    values_put(r, values_of(r, &r->at), values_of(r, &r->at));
     rank_timer(r, RANK_TIMER_FORWARD_BACKWARD, true);
     int code = pipeline_train(r, &in, e);
     rank_timer(r, RANK_TIMER_FORWARD_BACKWARD, false);
@@ -185,8 +186,7 @@ int step_train(struct rank *r, struct loader *loader, struct step_result *ret, s
         return code;
     enter_phase(r, RANK_UPDATE);
     rank_put_labels(r, in.labels);
-    step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled),
-                      decay_at(&r->config.decay, r->at.scheduled));
+    step_issue_update(r);
     code = step_finish(r, ret, e);
     ret->waited = w.seconds;
     return code;

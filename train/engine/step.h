@@ -26,12 +26,13 @@ struct step_result {
  */
 int step_train(struct rank *r, struct loader *in, struct step_result *ret, struct err *e);
 
-/* Forward, loss and backward of one micro-batch, on a rank without pipeline. */
+/* Forward, loss and backward of one micro-batch, on a rank without pipeline, by the loss scale of
+ * the values in force. */
 void step_issue_micro(struct rank *r, const struct batch *b, double scale);
 
 /* What step_train issues after the last micro-batch, without a value read: the planner runs this,
- * too. */
-void step_issue_update(struct rank *r, double lr, double decay);
+ * too. Learning rate and the like are those that were put (values.h). */
+void step_issue_update(struct rank *r);
 
 /* Mean loss of `micros` micro-batches from `in` and as many of each other data-parallel rank,
  * without dropout. */

@@ -7,6 +7,7 @@
 #include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "train/model/context.h"
+#include "train/ops/values.h"
 #include "train/model/recompute.h"
 #include "train/model/shared.h"
 
@@ -142,6 +143,15 @@ static void take_cache(struct model *m, struct slab *s)
     }
 }
 
+static void take_values(struct slab *s, struct acts *a)
+{
+    struct micro_values *v = slab_bytes(s, sizeof(*v));
+    a->micro = tensor_1d(v, DTYPE_F64, sizeof(*v) / sizeof(double));
+    a->divisor = tensor_rows(a->micro, 0, 1);
+    a->origin =
+        tensor_1d((char *)v + offsetof(struct micro_values, origin), DTYPE_I32, DROP_ORIGIN);
+}
+
 /* What a forward pass keeps for its backward pass. */
 static void take_kept(const struct model *m, struct slab *s, struct acts *a)
 {
@@ -158,6 +168,7 @@ static void take_kept(const struct model *m, struct slab *s, struct acts *a)
     a->position = slab_1d(s, DTYPE_I32, n);
     a->label = slab_1d(s, DTYPE_I32, n);
     a->mask = slab_1d(s, DTYPE_F32, n);
+    take_values(s, a);
     a->q_start = slab_1d(s, DTYPE_I32, stretches + 1);
     a->k_start = slab_1d(s, DTYPE_I32, stretches);
     a->k_len = slab_1d(s, DTYPE_I32, stretches);
@@ -222,6 +233,9 @@ void model_share_batch(struct acts *a, const struct acts *from)
     a->position = from->position;
     a->label = from->label;
     a->mask = from->mask;
+    a->micro = from->micro;
+    a->divisor = from->divisor;
+    a->origin = from->origin;
     a->q_start = from->q_start;
     a->k_start = from->k_start;
     a->k_len = from->k_len;

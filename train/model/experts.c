@@ -3,6 +3,7 @@
 
 #include "base/core/fault.h"
 #include "train/model/model.h"
+#include "train/ops/values.h"
 
 /*
  * The router's probabilities of a row are a softmax over all experts; the k largest are its
@@ -283,9 +284,9 @@ static void route_backward(struct model *m, int l, const struct routing *g, stru
                                                   .choice = g->a.choice,
                                                   .total = g->a.total,
                                                   .normalize = !m->spec->route_before,
-                                                  .balance = m->spec->balance_coeff *
-                                                             m->route_scale * f.balance,
-                                                  .z = m->spec->z_coeff * m->route_scale * f.z});
+                                                  .scale = step_value(m->values, STEP_ROUTE),
+                                                  .balance = m->spec->balance_coeff * f.balance,
+                                                  .z = m->spec->z_coeff * f.z});
     op_matmul(m->ops,
               &(struct matmul_args){
                   .y = m->g.layer[l].router, .a = dlogits, .b = y, .ta = true, .accumulate = true});

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/core/fault.h"
+#include "train/ops/values.h"
 
 /*
  * The head and its loss, by chunks of rows. Logits are the largest activation of a model: rows *
@@ -12,10 +13,11 @@
  * head's gradient before the next chunk. The backward pass of the head therefore belongs to the
  * forward pass here.
  *
- * That is why `scale` is an argument: the gradient of the logits is (softmax - one-hot) * mask *
- * scale, and scale, the derivative of the step's objective by one label's loss (1 / (n * micros),
- * train/engine/step.c), must be known before any loss is. Gradients carry the factor from here
- * down to the embedding. `total` is the plain sum of losses, without it.
+ * That is why the weight of the loss is there with the micro-batch: the gradient of the logits is
+ * (softmax - one-hot) * mask * weight, and the weight, the derivative of the step's objective by
+ * one label's loss (1 / (n * micros), train/engine/step.c), must be known before any loss is.
+ * Gradients carry the factor from here down to the embedding. `total` is the plain sum of losses,
+ * without it.
  *
  * Rows that pad the vocabulary for the mesh take no part: the softmax is over the true vocabulary,
  * and their weights get no gradient. Under tensor parallelism a rank has the logits of its part of
@@ -170,6 +172,8 @@ static void chunk_loss(struct model *m, const struct model_pass *p, const struct
                                                   .total = total,
                                                   .first = first,
                                                   .scale = scale,
+                                                  .factor = step_value(m->values, STEP_SCALE),
+                                                  .divisor = m->a.divisor,
                                                   .cap = (float)m->spec->head_cap,
                                                   .grad = p->train});
     if (p->train)

@@ -11,9 +11,8 @@ struct dropout model_dropout(const struct model *m, const struct model_pass *p,
 {
     double share = place == DROP_ATTENTION ? m->spec->attention_dropout : m->spec->hidden_dropout;
     struct dropout d = {.p = p->train ? (float)share : 0,
-                        .seed = m->seed,
                         .sub = (uint32_t)(m->stage.first + layer + 1) * 4 + (uint32_t)place,
-                        .row0 = p->row0};
+                        .origin = m->a.origin};
     if (place == DROP_OUT || place == DROP_MLP)
         stream_number(m, p, &d);
     else if (place == DROP_EMBED && !tensor_none(m->a.row))

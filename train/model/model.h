@@ -72,10 +72,12 @@ struct acts {
     struct tensor cos, sin; /* [positions, rotary / 2], F32 values in the table's real type */
     /* the micro-batch on the device */
     struct tensor id, position, label, mask, q_start, k_start, k_len;
-    struct tensor context; /* I32: ragged rows of calls of attention (context.h) */
-    struct tensor row;     /* I32 [n] numbers of the rows; none without context parallelism */
-    int64_t *traded;       /* [cp] n each: rows of an all-to-all; likewise */
-    struct tensor loss;    /* [n] */
+    struct tensor micro;           /* F64 [3]: struct micro_values (ops/values.h), of these: */
+    struct tensor divisor, origin; /* of the loss; of dropout's masks */
+    struct tensor context;         /* I32: ragged rows of calls of attention (context.h) */
+    struct tensor row;  /* I32 [n] numbers of the rows; none without context parallelism */
+    int64_t *traded;    /* [cp] n each: rows of an all-to-all; likewise */
+    struct tensor loss; /* [n] */
     struct tensor *cache_k, *cache_v; /* per layer [capacity, KD]; decoding only */
 };
 
@@ -123,7 +125,6 @@ struct model {
     int64_t sequences; /* most sequences in a micro-batch */
     int64_t stretches; /* most sequences of a micro-batch cut at ends of documents; 0: not cut */
     int64_t positions; /* longest sequence; capacity of the cache when decoding */
-    uint64_t seed;     /* of dropout */
     int64_t heads, kv_heads, ffn; /* on this rank */
     bool sequence;                /* sequence parallelism */
     struct recompute recompute;   /* when training */
@@ -131,10 +132,10 @@ struct model {
     struct context context;       /* context parallelism; cp 1: none */
     const struct layout *layout;
     /* of a mixture of experts: F64 [2], sums of the balancing and z losses of all layers and
-     * micro-batches, without their coefficients; d objective / d (a micro-batch's) */
+     * micro-batches, without their coefficients */
     struct tensor route_sums;
-    double route_scale;
-    struct arena *host; /* of its counts, which are made once and stay until the rank is closed */
+    struct tensor values; /* F64 [STEP_VALUES], of the step (ops/values.h); training only */
+    struct arena *host;   /* of its counts, which are made once and stay until the rank is closed */
     const struct layer_acts *held; /* the first layer of the group whose activations lie in the
                                     * shared sets, of one place; NULL: of none */
     const struct layer_acts *held_input; /* likewise, of a stage's input that is shared out */
@@ -198,7 +199,6 @@ struct model_pass {
     int64_t parts; /* ragged rows of a call in acts.context */
     bool train;    /* dropout on */
     bool even;     /* every sequence has max_len tokens, one after the other */
-    uint64_t row0; /* global index of the micro-batch's first token, for dropout */
     int64_t past;  /* decoding: positions already in the cache */
     bool again;    /* a recomputation: nobody needs the output of the layer `last` */
     int last;
@@ -234,7 +234,8 @@ struct tensor model_output(const struct model *m);
 /*
  * Loss of the pass from acts.y, label and mask: adds the sum of masked losses to total (F64 [1])
  * and leaves each token's in acts.loss. With train, also gradients of the head, and of y into
- * acts.dy; scale is d objective / d (sum of losses).
+ * acts.dy; d objective / d (sum of losses) is scale times the loss scale of `values` by
+ * acts.divisor.
  */
 void model_loss(struct model *m, const struct model_pass *p, struct tensor total, double scale);
 

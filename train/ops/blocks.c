@@ -2,6 +2,7 @@
 #include "train/ops/blocks.h"
 
 #include "train/ops/check.h"
+#include "train/ops/values.h"
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
@@ -39,6 +40,8 @@ void op_momentum(struct ops *o, const struct momentum_args *a)
         ops_need_1d(c, "m", a->m, o->master, n);
     ops_need_1d(c, "factor", a->factor, DTYPE_F64, 1);
     ops_need_1d(c, "skip", a->skip, DTYPE_I32, 1);
+    if (!tensor_none(a->number))
+        ops_need_1d(c, "number", a->number, DTYPE_F64, 1);
     o->call(o, OP_MOMENTUM, a);
 }
 
@@ -51,6 +54,7 @@ void op_decayed(struct ops *o, const struct decayed_args *a)
     if (!tensor_none(a->gsnr))
         ops_need_1d(c, "gsnr", a->gsnr, DTYPE_F64, 1);
     ops_need_1d(c, "skip", a->skip, DTYPE_I32, 1);
+    ops_need_1d(c, "values", a->values, DTYPE_F64, STEP_VALUES);
     o->call(o, OP_DECAYED, a);
 }
 

@@ -29,24 +29,26 @@ struct gsnr_args {
 
 /*
  * A running mean of gradients, n elements, contiguous: with g' = g * factor
- *     m = g' if first, else momentum m + (1 - momentum) g'
+ *     m = g' where *number, that of the step, is 1, else momentum m + (1 - momentum) g'
  *     y = m, with nesterov momentum m + (1 - momentum) g'
- * m may be none: y is g'. y may be m's memory. m and y are `master`, g is `grad`; factor F64 [1].
- * Where *skip (I32 [1]) is not 0, m stays and y is undefined.
+ * m may be none: y is g'. y may be m's memory. m and y are `master`, g is `grad`; factor and number
+ * F64 [1]. Where *skip (I32 [1]) is not 0, m stays and y is undefined.
  */
 struct momentum_args {
-    struct tensor y, m, g, factor, skip;
+    struct tensor y, m, g, factor, skip, number /* or none */;
     double momentum;
-    bool first, nesterov;
+    bool nesterov;
 };
 
 /*
  * p = p (1 - lr decay) - lr scale x on n elements, contiguous, of the type `master`; with `gsnr`
- * (F64 [1] or none) scale is multiplied by it. Nothing happens where *skip is not 0.
+ * (F64 [1] or none) scale is multiplied by it. lr and decay are those of `values` (F64
+ * [STEP_VALUES], values.h); decay is 0 unless `decays`. Nothing happens where *skip is not 0.
  */
 struct decayed_args {
-    struct tensor p, x, gsnr, skip;
-    double lr, decay, scale;
+    struct tensor p, x, gsnr, skip, values;
+    bool decays;
+    double scale;
 };
 
 /* y = s y + t x, and x = x / (|x| + 1e-7) of any number of elements: of the type `master`, without

@@ -8,6 +8,18 @@
 
 #include "base/core/rng.h"
 #include "train/ops/ops.h"
+#include "train/ops/values.h"
+
+static inline uint64_t drop_seed(struct dropout d)
+{
+    return tensor_none(d.origin) ? d.seed : ((const struct drop_origin *)d.origin.data)->seed;
+}
+
+static inline uint64_t drop_row0(struct dropout d)
+{
+    const struct drop_origin *o = d.origin.data;
+    return tensor_none(d.origin) ? d.row0 : d.row0 + o->row0;
+}
 
 /* An element is kept if its 32 bits are at least this. */
 static inline uint32_t drop_threshold(struct dropout d)
@@ -25,7 +37,7 @@ static inline double drop_factor_at(struct dropout d, uint64_t e)
 {
     if (!(d.p > 0))
         return 1;
-    uint32_t bits = rng_block(d.seed, RNG_DROPOUT, d.sub, e / 4).v[e % 4];
+    uint32_t bits = rng_block(drop_seed(d), RNG_DROPOUT, d.sub, e / 4).v[e % 4];
     return bits >= drop_threshold(d) ? drop_scale(d) : 0;
 }
 
@@ -33,7 +45,7 @@ static inline double drop_factor_at(struct dropout d, uint64_t e)
 static inline uint64_t drop_element(struct dropout d, int64_t row, int64_t width)
 {
     int64_t at = tensor_none(d.rows) ? row : ((const int32_t *)d.rows.data)[row];
-    return (d.row0 + (uint64_t)at) * (uint64_t)width;
+    return (drop_row0(d) + (uint64_t)at) * (uint64_t)width;
 }
 
 /* drop_factor_at of element (row, col). */

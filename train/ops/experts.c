@@ -31,6 +31,8 @@ void op_route_bwd(struct ops *o, const struct route_bwd_args *a)
     ops_need_2d(c, "weight", a->weight, o->stat, n, k);
     ops_need_2d(c, "choice", a->choice, DTYPE_I32, n, k);
     ops_need_1d(c, "total", a->total, DTYPE_I32, E);
+    if (!tensor_none(a->scale))
+        ops_need_1d(c, "scale", a->scale, DTYPE_F64, 1);
     o->call(o, OP_ROUTE_BWD, a);
 }
 

@@ -27,10 +27,11 @@ struct route_args {
 /*
  * dlogits [n,E] of dweight [n,k], and of two losses: balance * sum over i, e of
  * prob[i,e] * total[e], and z * sum over i of lse[i]^2. total [E] is a count that no gradient goes
- * through. A loss with the factor 0 takes no part.
+ * through. A loss with the factor 0 takes no part. Both factors are multiplied by `scale`.
  */
 struct route_bwd_args {
     struct tensor dlogits, dweight, prob, lse, weight, choice, total /* I32 [E] */;
+    struct tensor scale; /* F64 [1] or none: 1 */
     bool normalize;
     double balance, z;
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "train/ops/check.h"
+#include "train/ops/values.h"
 #include "train/ops/widen.h"
 
 static const char *const names[OP_COUNT] = {
@@ -46,6 +47,7 @@ static const char *const names[OP_COUNT] = {
     [OP_DECAYED] = "decayed",
     [OP_COMBINE] = "combine",
     [OP_UNIT] = "unit",
+    [OP_SELECT] = "select",
 };
 
 const char *op_name(enum op op)
@@ -186,6 +188,13 @@ static void need_typed(struct check c, const char *what, struct tensor t, enum d
     ops_need(c, what, t, d, 1, &n);
 }
 
+/* A number in memory, or none. */
+static void need_number(struct check c, const char *what, struct tensor t)
+{
+    if (!tensor_none(t))
+        need_typed(c, what, t, DTYPE_F64, 1);
+}
+
 static void need_none(struct check c, const char *what, struct tensor t, const char *why)
 {
     BUG_ON(!tensor_none(t), "%s: %s is given %s", op_name(c.op), what, why);
@@ -214,6 +223,8 @@ static void need_host(const struct ops *o, enum op op, const char *form)
 static void need_drop(struct check c, struct dropout d, int64_t n)
 {
     BUG_ON(!(d.p >= 0 && d.p < 1), "%s: dropout of %g", op_name(c.op), (double)d.p);
+    if (!tensor_none(d.origin))
+        need_typed(c, "origin", d.origin, DTYPE_I32, DROP_ORIGIN);
     if (tensor_none(d.rows))
         return;
     need_host(c.o, c.op, "a part of the sequence");
@@ -471,6 +482,8 @@ void op_xent_loss(struct ops *o, const struct xent_loss_args *a)
     need_typed(c, "mask", a->mask, DTYPE_F32, n);
     need_stat(c, "loss", a->loss, n);
     need_typed(c, "total", a->total, DTYPE_F64, 1);
+    need_number(c, "factor", a->factor);
+    need_number(c, "divisor", a->divisor);
     o->call(o, OP_XENT_LOSS, a);
 }
 
@@ -484,12 +497,11 @@ void op_adamw(struct ops *o, const struct adamw_args *a)
         ops_need(c, what[i], all[i], type[i], a->p.rank, a->p.size);
         need_contiguous(c, what[i], all[i]);
     }
-    if (!tensor_none(a->factor))
-        need_typed(c, "factor", a->factor, DTYPE_F64, 1);
+    need_typed(c, "values", a->values, DTYPE_F64, STEP_VALUES);
+    need_number(c, "factor", a->factor);
     if (!tensor_none(a->skip))
         need_typed(c, "skip", a->skip, DTYPE_I32, 1);
     BUG_ON(!tensor_none(a->copy) && o->real == o->master, "adamw: a copy of the same type");
-    BUG_ON(a->step < 1, "adamw: step %lld", (long long)a->step);
     o->call(o, OP_ADAMW, a);
 }
 
@@ -505,8 +517,8 @@ void op_sgd(struct ops *o, const struct sgd_args *a)
         ops_need(c, what[i], all[i], type[i], a->p.rank, a->p.size);
         need_contiguous(c, what[i], all[i]);
     }
-    if (!tensor_none(a->factor))
-        need_typed(c, "factor", a->factor, DTYPE_F64, 1);
+    need_typed(c, "values", a->values, DTYPE_F64, STEP_VALUES);
+    need_number(c, "factor", a->factor);
     if (!tensor_none(a->skip))
         need_typed(c, "skip", a->skip, DTYPE_I32, 1);
     BUG_ON(!tensor_none(a->copy) && o->real == o->master, "sgd: a copy of the same type");
@@ -529,8 +541,8 @@ void op_clip(struct ops *o, const struct clip_args *a)
     need_typed(c, "norm", a->norm, DTYPE_F64, 1);
     need_typed(c, "factor", a->factor, DTYPE_F64, 1);
     need_typed(c, "skip", a->skip, DTYPE_I32, 1);
-    if (!tensor_none(a->count))
-        need_typed(c, "count", a->count, DTYPE_F64, 1);
+    need_number(c, "count", a->count);
+    need_number(c, "scale", a->scale);
     BUG_ON(!(a->max_norm >= 0), "clip: to %g", a->max_norm);
     o->call(o, OP_CLIP, a);
 }

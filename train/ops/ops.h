@@ -44,14 +44,16 @@ enum glu { GLU_SILU, GLU_GELU_TANH, GLU_GELU_ERF };
  * and then scaled by 1 / (1 - p). row0 is the global number of the first row, so that masks do not
  * depend on ranks or micro-batches. 0 <= p < 1; p = 0: no dropout. With `rows` (I32 [n], where the
  * rows of a rank are not neighbours in the micro-batch; not in attention, which has drop_row) row i
- * is the global row row0 + rows[i].
+ * is the global row row0 + rows[i]. With `origin` (struct drop_origin, values.h) the seed is that
+ * in its memory, and row0 is added to that there.
  */
 struct dropout {
     float p;
     uint64_t seed;
     uint32_t sub; /* layer and place */
     uint64_t row0;
-    struct tensor rows; /* or none */
+    struct tensor rows;   /* or none */
+    struct tensor origin; /* I32 [DROP_ORIGIN] or none */
 };
 
 /*
@@ -218,12 +220,14 @@ struct xent_stats_args {
 
 /*
  * loss [n] = (log(sum) + max - target) * mask; if grad: logits are overwritten by
- * (softmax - one-hot) * mask * scale. A row of mask 0 gets zeros, whatever is in it. total += the
- * sum of loss, added up in double. cap, if not 0: logits came out of op_cap, and what overwrites
- * them is the gradient of what went in, (1 - (logit / cap)^2) times as much.
+ * (softmax - one-hot) * mask * weight, weight being scale * factor / divisor (0 if the divisor is
+ * 0; 1 where they are none). A row of mask 0 gets zeros, whatever is in it. total += the sum of
+ * loss, added up in double. cap, if not 0: logits came out of op_cap, and what overwrites them is
+ * the gradient of what went in, (1 - (logit / cap)^2) times as much.
  */
 struct xent_loss_args {
     struct tensor logits, label, max, sum, target, mask /* F32 [n] */, loss, total /* F64 [1] */;
+    struct tensor factor, divisor; /* F64 [1] or none */
     int64_t first;
     double scale;
     bool grad;
@@ -239,24 +243,27 @@ struct cap_args {
 /*
  * AdamW (Loshchilov & Hutter 2019) on n elements, contiguous, in place: with g' = g * factor
  *     m = beta1 m + (1 - beta1) g', v = beta2 v + (1 - beta2) g'^2,
- *     p = p (1 - lr decay) - lr / (1 - beta1^step) m / (sqrt(v / (1 - beta2^step)) + eps)
- * step is 1 for the first. Nothing happens where *skip is not 0.
+ *     p = p (1 - lr decay) - lr / (1 - beta1^n) m / (sqrt(v / (1 - beta2^n)) + eps)
+ * lr, decay and what follows from n, the number of the step, are those of `values` (F64
+ * [STEP_VALUES], values.h); decay is 0 unless `decays`. Nothing happens where *skip is not 0.
  */
 struct adamw_args {
     struct tensor p, g, m, v, factor /* F64 [1] or none */, skip /* I32 [1] or none */;
     struct tensor copy; /* p in the type `real`, is written; none where that is `master` */
-    double lr, beta1, beta2, eps, decay;
-    int64_t step;
+    struct tensor values;
+    bool decays;
+    double beta1, beta2, eps;
 };
 
 /*
  * SGD (Robbins & Monro 1951; momentum as by Sutskever et al. 2013, without dampening) on n
  * elements, contiguous, in place: with g' = g * factor + decay p m = momentum m + g', p = p - lr m;
- * without m: p = p - lr g' Nothing happens where *skip is not 0.
+ * without m: p = p - lr g'. lr and decay as AdamW's. Nothing happens where *skip is not 0.
  */
 struct sgd_args {
-    struct tensor p, g, m /* or none */, factor, skip, copy; /* as AdamW's */
-    double lr, momentum, decay;
+    struct tensor p, g, m /* or none */, factor, skip, copy, values; /* as AdamW's */
+    bool decays;
+    double momentum;
 };
 
 /* total (F64 [1]) += sum of squares of x (contiguous), in double, by fixed chunks. */
@@ -268,10 +275,11 @@ struct sumsq_args {
  * From the sum of squares: norm = sqrt(total), factor = min(1, max_norm / (norm + 1e-6)) as
  * Megatron computes it (max_norm 0: 1), skip = 0; if norm is not finite, factor = 0 and skip = 1.
  * With `count` the gradients are to be divided by it, at least 1: norm = sqrt(total) / count, and
- * factor is divided by it, too. All F64 [1] but skip, I32 [1].
+ * factor is divided by it, too; likewise by `scale`, the loss scale, of any size. All F64 [1] but
+ * skip, I32 [1].
  */
 struct clip_args {
-    struct tensor total, norm, factor, skip, count /* or none */;
+    struct tensor total, norm, factor, skip, count /* or none */, scale /* or none */;
     double max_norm;
 };
 
@@ -331,6 +339,7 @@ enum op {
     OP_DECAYED,
     OP_COMBINE,
     OP_UNIT,
+    OP_SELECT, /* values.h */
     OP_COUNT
 };
 

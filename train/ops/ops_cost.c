@@ -2,6 +2,7 @@
 #include "train/ops/blocks.h"
 #include "train/ops/experts.h"
 #include "train/ops/head_norm.h"
+#include "train/ops/values.h"
 #include "train/ops/ops.h"
 
 static double ops_cost_count(struct tensor t)
@@ -210,6 +211,8 @@ struct op_cost op_cost(enum op op, const void *args)
     }
     case OP_CLIP:
         return (struct op_cost){3, 28};
+    case OP_SELECT:
+        return (struct op_cost){0, 2 * bytes(((const struct select_args *)args)->y)};
     case OP_CAP:
         return cost_cap(args);
     case OP_FILL:

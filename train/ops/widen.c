@@ -7,6 +7,7 @@
 #include "train/ops/blocks.h"
 #include "train/ops/experts.h"
 #include "train/ops/head_norm.h"
+#include "train/ops/values.h"
 #include "train/tensor/box.h"
 
 /* ---- the floating tensors of each op --------------------------------------------------------- */
@@ -78,6 +79,7 @@ static const struct widen_row rows[OP_COUNT] = {
                                       F(momentum, g, IN)}},
     [OP_DECAYED] = {ROW(decayed) = {F(decayed, p, BOTH), F(decayed, x, IN)}},
     [OP_COMBINE] = {ROW(combine) = {F(combine, y, BOTH), F(combine, x, IN)}},
+    [OP_SELECT] = {ROW(select) = {{0}}},
     [OP_UNIT] = {ROW(unit) = {F(unit, x, BOTH)}},
     [OP_CAP] = {ROW(cap) = {F(cap, x, BOTH)}},
     [OP_GATE] = {ROW(gate) = {F(gate, y, OUT), F(gate, x, IN), F(gate, logit, IN)}},

@@ -83,13 +83,12 @@ static void copy_boxes(const struct matrix *m, struct tensor part, struct zero_p
 }
 
 /* What this rank keeps of the matrix: its momentum into the whole, or the step out of it. */
-static void muon_piece(const struct matrix *m, struct zero_piece p, const struct optim_at *at,
-                       const struct param *q)
+static void muon_piece(const struct matrix *m, struct zero_piece p, const struct param *q, bool out)
 {
     const struct optim *o = m->o;
     size_t mark = slab_mark(m->ops->workspace);
     struct tensor part = slab_1d(m->ops->workspace, m->whole.dtype, p.end - p.begin);
-    if (!at) {
+    if (!out) {
         op_momentum(m->ops, &(struct momentum_args){.y = part,
                                                     .m = optim_part(o, o->state[0], p),
                                                     .g = optim_part(o, o->grads, p),
@@ -106,21 +105,21 @@ static void muon_piece(const struct matrix *m, struct zero_piece p, const struct
                        .p = optim_part(o, o->master, p),
                        .x = part,
                        .skip = o->skip,
-                       .lr = at->lr,
-                       .decay = q->decay ? at->decay : 0,
+                       .values = o->values,
+                       .decays = q->decay,
                        .scale = muon_scale_of(&o->tuning, m->whole.size[0], m->whole.size[1])});
         optim_copy(o, m->ops, p);
     }
     slab_reset(m->ops->workspace, mark);
 }
 
-static void muon_pieces(const struct matrix *m, const struct optim_at *at, const struct param *q)
+static void muon_pieces(const struct matrix *m, const struct param *q, bool out)
 {
     int64_t n = m->source->count[0] * m->source->count[1];
     for (size_t i = 0; i < zero_pieces(m->o->zero); i++) {
         struct zero_piece p = zero_piece(m->o->zero, i);
         if (zero_cut(&p, m->first, m->first + n))
-            muon_piece(m, p, at, q);
+            muon_piece(m, p, q, out);
     }
 }
 
@@ -135,8 +134,7 @@ static void muon_sum(const struct optim *o, struct comm *comm, const struct para
         comm_wait(comm, comm_all_reduce(comm, experts ? GROUP_ETP : GROUP_TP, whole, REDUCE_SUM));
 }
 
-void muon_whole(struct optim *o, struct ops *ops, struct comm *comm, const struct param *q,
-                const struct optim_at *at)
+void muon_whole(struct optim *o, struct ops *ops, struct comm *comm, const struct param *q)
 {
     for (int k = 0; k < q->sources; k++) {
         const struct param_source *s = &q->source[k];
@@ -148,10 +146,10 @@ void muon_whole(struct optim *o, struct ops *ops, struct comm *comm, const struc
                                slab_2d(ops->workspace, o->master.dtype, s->size[0], s->size[1]),
                            .first = q->offset + s->row * q->size[1]};
         op_fill(ops, &(struct fill_args){.y = m.whole});
-        muon_pieces(&m, NULL, q);
+        muon_pieces(&m, q, false);
         muon_sum(o, comm, q, m.whole);
         muon_orthogonal(ops, m.whole, o->tuning.muon_steps);
-        muon_pieces(&m, at, q);
+        muon_pieces(&m, q, true);
         slab_reset(ops->workspace, mark);
     }
 }

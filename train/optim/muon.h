@@ -21,8 +21,7 @@
 #include "train/optim/optim.h"
 
 bool muon_takes(const struct param *q);
-void muon_whole(struct optim *o, struct ops *ops, struct comm *comm, const struct param *q,
-                const struct optim_at *at);
+void muon_whole(struct optim *o, struct ops *ops, struct comm *comm, const struct param *q);
 double muon_scale_of(const struct optim_tuning *t, int64_t rows, int64_t columns);
 
 /* x [m, n] of the type `master`, without gaps: orthogonal by so many Newton-Schulz steps. Takes

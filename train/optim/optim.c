@@ -5,6 +5,7 @@
 
 #include "base/core/fault.h"
 #include "base/core/mem.h"
+#include "train/ops/values.h"
 #include "train/optim/muon.h"
 #include "train/optim/sai.h"
 
@@ -18,13 +19,12 @@ static void update_adam(const struct optim *o, struct ops *ops, const struct opt
                                        .m = x->state[0],
                                        .v = x->state[1],
                                        .factor = o->factor,
-                                       .skip = o->skip,
-                                       .lr = x->lr,
+                                       .skip = FAULT("value_flag") ? (struct tensor){0} : o->skip,
+                                       .values = o->values,
+                                       .decays = x->decays,
                                        .beta1 = o->beta1,
                                        .beta2 = o->beta2,
-                                       .eps = o->eps,
-                                       .decay = x->decay,
-                                       .step = x->step});
+                                       .eps = o->eps});
 }
 
 static void update_sgd(const struct optim *o, struct ops *ops, const struct optim_piece *x)
@@ -35,9 +35,9 @@ static void update_sgd(const struct optim *o, struct ops *ops, const struct opti
                                    .m = x->state[0],
                                    .factor = o->factor,
                                    .skip = o->skip,
-                                   .lr = x->lr,
-                                   .momentum = o->momentum,
-                                   .decay = x->decay});
+                                   .values = o->values,
+                                   .decays = x->decays,
+                                   .momentum = o->momentum});
 }
 
 const struct optim_rule *optim_rule(enum optim_kind kind)
@@ -53,8 +53,8 @@ const struct optim_rule *optim_rule(enum optim_kind kind)
                        .state = {"momentum_buffer"},
                        .blocks = true,
                        .update = sai_update,
-                       .before = sai_before},
-        [OPTIM_SAI_PLAIN] = {.blocks = true, .update = sai_update, .before = sai_before},
+                       .first = sai_first},
+        [OPTIM_SAI_PLAIN] = {.blocks = true, .update = sai_update, .first = sai_first},
         [OPTIM_MUON] = {.states = 2,
                         .state = {"exp_avg", "exp_avg_sq"},
                         .update = update_adam,
@@ -197,8 +197,7 @@ void optim_sum(struct optim *o, struct ops *ops, struct comm *comm, struct tenso
     comm_wait(comm, comm_all_reduce(comm, GROUP_PP, t, REDUCE_SUM));
 }
 
-static void update(struct optim *o, struct ops *ops, const struct param *q, struct zero_piece p,
-                   const struct optim_at *at)
+static void update(struct optim *o, struct ops *ops, const struct param *q, struct zero_piece p)
 {
     bool apart = o->weights.data != o->master.data;
     bool taken = o->rule->takes && o->rule->takes(q);
@@ -210,9 +209,7 @@ static void update(struct optim *o, struct ops *ops, const struct param *q, stru
                             .p = optim_part(o, o->master, p),
                             .copy = apart ? optim_part(o, o->weights, p) : (struct tensor){0},
                             .g = optim_part(o, o->grads, p),
-                            .lr = at->lr,
-                            .decay = decay ? at->decay : 0,
-                            .step = at->step};
+                            .decays = decay};
     for (int k = 0; k < o->rule->states; k++)
         x.state[k] = optim_part(o, o->state[k], p);
     o->rule->update(o, ops, &x);
@@ -225,22 +222,24 @@ void optim_copy(const struct optim *o, struct ops *ops, struct zero_piece p)
                                          .x = optim_part(o, o->master, p)});
 }
 
-void optim_step(struct optim *o, struct ops *ops, struct comm *comm, const struct optim_at *at)
+void optim_step(struct optim *o, struct ops *ops, struct comm *comm, bool first)
 {
     optim_sum(o, ops, comm, o->total, add_runs);
     op_clip(ops,
             &(struct clip_args){.total = o->total,
                                 .norm = o->norm,
-                                .factor = o->factor,
+                                .factor = FAULT("value_factor") ? o->total : o->factor,
                                 .skip = o->skip,
                                 .count = FAULT("label_count") ? (struct tensor){0} : o->divisor,
+                                .scale = FAULT("unscale") ? (struct tensor){0}
+                                                          : step_value(o->values, STEP_SCALE),
                                 .max_norm = o->clip});
-    if (o->rule->before)
-        o->rule->before(o, ops, comm, at);
+    if (o->rule->first && first)
+        o->rule->first(o, ops, comm);
     for (int k = 0; k < o->params->n && o->rule->takes; k++)
         if (o->params->at[k].trained && o->rule->takes(&o->params->at[k]))
-            o->rule->whole(o, ops, comm, &o->params->at[k], at);
+            o->rule->whole(o, ops, comm, &o->params->at[k]);
     for (size_t i = 0; i < zero_pieces(o->zero); i++)
         for (int k = 0; k < o->params->n; k++)
-            update(o, ops, &o->params->at[k], zero_piece(o->zero, i), at);
+            update(o, ops, &o->params->at[k], zero_piece(o->zero, i));
 }

@@ -30,14 +30,12 @@ enum optim_kind {
 };
 
 struct optim;
-struct optim_at;
 
 /* Elements of one parameter, all of one decay, and what belongs to them. */
 struct optim_piece {
     const struct param *of;
     struct tensor p, copy, g, state[OPTIM_STATES];
-    double lr, decay;
-    int64_t step;
+    bool decays;
 };
 
 /* An optimizer: what it keeps for each element, by the name that it has in a checkpoint, and how it
@@ -48,13 +46,12 @@ struct optim_rule {
     bool blocks;  /* a number for each block, too: optim.gsnr (sai.h) */
     bool moments; /* they are of the types `moment` (struct ops), else of `master` */
     void (*update)(const struct optim *o, struct ops *ops, const struct optim_piece *x);
-    /* before the updates of a step, all ranks together; NULL: nothing */
-    void (*before)(struct optim *o, struct ops *ops, struct comm *comm, const struct optim_at *at);
+    /* before the updates of the first step, all ranks together; NULL: nothing */
+    void (*first)(struct optim *o, struct ops *ops, struct comm *comm);
     /* instead of `update`, of the parameters that `takes` names, all ranks that have parts of them
      * together; NULL: of none. The states of these are `taken`. */
     bool (*takes)(const struct param *q);
-    void (*whole)(struct optim *o, struct ops *ops, struct comm *comm, const struct param *q,
-                  const struct optim_at *at);
+    void (*whole)(struct optim *o, struct ops *ops, struct comm *comm, const struct param *q);
     const char *taken[OPTIM_STATES]; /* NULL: they have none */
 };
 const struct optim_rule *optim_rule(enum optim_kind kind);
@@ -84,8 +81,9 @@ struct optim {
     struct tensor master;         /* what is updated: `weights`, or kept ones of a wider type */
     struct tensor state[OPTIM_STATES]; /* kept */
     struct tensor total, norm, factor; /* F64 [1] */
-    struct tensor divisor; /* F64 [1]: gradients are to be divided by it, the loss scale or the
-                              count of labels times it; none: they are as they should be */
+    struct tensor divisor; /* F64 [1]: gradients are to be divided by it, the count of labels; none:
+                              only by the loss scale of `values` */
+    struct tensor values;  /* F64 [STEP_VALUES], of the step (ops/values.h) */
     struct tensor skip;    /* I32 [1]: 1 if the norm was not finite and nothing was done */
     /* of a rule with blocks: the model's, of columns (sai.h) */
     int columns, column;
@@ -104,15 +102,10 @@ void optim_finish(struct optim *o);
 void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations,
                 const struct ops *types);
 
-/* What a step has of its own: learning rate, weight decay of matrices, its number from 1 without
- * skipped ones. */
-struct optim_at {
-    double lr, decay;
-    int64_t step;
-};
-
-/* Gradients are left as they are; of the weights those that are kept are updated. */
-void optim_step(struct optim *o, struct ops *ops, struct comm *comm, const struct optim_at *at);
+/* Gradients are left as they are; of the weights those that are kept are updated. Learning rate,
+ * decay and number are those of `values`; `first`: no step was taken before, which a rule with
+ * `first` must be told. */
+void optim_step(struct optim *o, struct ops *ops, struct comm *comm, bool first);
 
 /* ---- for the rules ----------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 
 #include "base/core/fault.h"
 #include "train/ops/blocks.h"
+#include "train/ops/values.h"
 
 /* ---- blocks ------------------------------------------------------------------------------ */
 
@@ -24,7 +25,7 @@ static int block_of(const struct params *p, const struct param *q)
     return begin + PARAM_KINDS + 2 * q->expert + (q->kind == PARAM_EXPERT_DOWN);
 }
 
-/* The number of a block in optim.gsnr, which keeps the column of this rank (sai_before). */
+/* The number of a block in optim.gsnr, which keeps the column of this rank (sai_first). */
 static int64_t place_of(const struct optim *o, const struct param *q)
 {
     return (int64_t)block_of(o->params, q) * o->columns + o->column;
@@ -80,11 +81,9 @@ static void add_blocks(struct optim *o, struct ops *ops, bool experts)
     }
 }
 
-void sai_before(struct optim *o, struct ops *ops, struct comm *comm, const struct optim_at *at)
+void sai_first(struct optim *o, struct ops *ops, struct comm *comm)
 {
     int64_t n = o->gsnr.size[0];
-    if (at->step > 1)
-        return;
     op_fill(ops, &(struct fill_args){.y = o->stats});
     o->second = false;
     optim_sum(o, ops, comm, tensor_rows(o->stats, 0, 2 * n), add_blocks);
@@ -113,13 +112,13 @@ void sai_update(const struct optim *o, struct ops *ops, const struct optim_piece
                                              .factor = o->factor,
                                              .skip = o->skip,
                                              .momentum = o->momentum,
-                                             .first = x->step == 1});
+                                             .number = step_value(o->values, STEP_NUMBER)});
     op_decayed(ops, &(struct decayed_args){.p = x->p,
                                            .x = step,
                                            .gsnr = sai_gsnr(o, x->of),
                                            .skip = o->skip,
-                                           .lr = x->lr,
-                                           .decay = x->decay,
+                                           .values = o->values,
+                                           .decays = x->decays,
                                            .scale = 1});
     slab_reset(ops->workspace, mark);
 }

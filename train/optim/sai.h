@@ -25,7 +25,7 @@ int sai_blocks(const struct params *p);
 /* Where a parameter's number is in optim.gsnr, on this rank. */
 struct tensor sai_gsnr(const struct optim *o, const struct param *q);
 
-void sai_before(struct optim *o, struct ops *ops, struct comm *comm, const struct optim_at *at);
+void sai_first(struct optim *o, struct ops *ops, struct comm *comm);
 void sai_update(const struct optim *o, struct ops *ops, const struct optim_piece *x);
 
 /* After the first step, from o->gsnr and from the counts of o->stats as they are on the host: how

@@ -7,6 +7,7 @@
 
 #include "base/core/mem.h"
 #include "base/core/rng.h"
+#include "train/ops/values.h"
 
 enum { PATTERN = 1 << 22, STATE = 256 << 20, QKV = 0, PROJ, FC, DOWN, HEAD };
 
@@ -311,6 +312,9 @@ void skeleton_optimizer(struct skeleton *s)
     struct ops *o = &s->gpu->ops;
     set_types(s, true);
     double *total = (double *)s->gpu->memory.base; /* over the bias, which nothing depends on */
+    const struct step_values now = step_values_make(1e-5, 0.1, 100, 0.9, 0.95);
+    struct tensor values = tensor_1d(total + 1, DTYPE_F64, STEP_VALUES);
+    s->gpu->dev.fn->copy(&s->gpu->dev, STREAM_COMPUTE, values.data, &now, sizeof(now));
     for (int64_t left = limit_parameters(&s->m); left > 0; left -= STATE) {
         int64_t n = left < STATE ? left : STATE;
         struct tensor t[4];
@@ -321,12 +325,11 @@ void skeleton_optimizer(struct skeleton *s)
                                   .g = t[1],
                                   .m = t[2],
                                   .v = t[3],
-                                  .lr = 1e-5,
+                                  .values = values,
+                                  .decays = true,
                                   .beta1 = 0.9,
                                   .beta2 = 0.95,
-                                  .eps = 1e-8,
-                                  .decay = 0.1,
-                                  .step = 100};
+                                  .eps = 1e-8};
         struct fill_args narrow = {.y = tensor_1d(s->to, DTYPE_F32, n / 2), .value = 1};
         op_sumsq(o, &sum);
         op_adamw(o, &step);

@@ -19,8 +19,9 @@ static void steps(struct rank *r, int n)
         struct batch in;
         tiny_batch(&in, (uint64_t)r->at.consumed);
         in.first = (uint64_t)r->at.consumed;
+        tiny_values(r, lr_at(&r->config.lr, r->at.scheduled), 0.01, r->at.steps + 1);
         tiny_loss(r, &in, true);
-        step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled), 0.01);
+        step_issue_update(r);
         r->at.iteration++;
         r->at.steps++;
         r->at.consumed += TINY_ROWS;
@@ -99,7 +100,7 @@ static void check_resume(struct spec spec, const char *name)
     T_OK(state_same_model(c, &spec, &e), &e);
     T_OK(state_load(&b, c, true, &e), &e);
     T_EQ(b.at.iteration, 3);
-    b.model.seed = a.model.seed;
+    b.config.seed = a.config.seed;
     steps(&b, 3);
     T_MEM(&a.at, &b.at, sizeof(a.at));
     same_bytes(a.weights, b.weights);

@@ -203,6 +203,8 @@ static void route_bwd(void)
         weigh = world_2d(&w, 1, n, k, 2);
         total = world_ids(&w, E, 9);
         sums = world_poisoned(&w, DTYPE_F64, 0, 1, &two);
+        struct tensor half = world_poisoned(&w, DTYPE_F64, 0, 1, (const int64_t[]){1});
+        world_set(half, 0, 0.5);
         struct route_bwd_args b = {.dlogits = poison_2d(DTYPE_F64, n, E, 1),
                                    .dweight = weigh,
                                    .prob = route.prob,
@@ -211,8 +213,9 @@ static void route_bwd(void)
                                    .choice = route.choice,
                                    .total = total,
                                    .normalize = route.normalize,
-                                   .balance = balance,
-                                   .z = z};
+                                   .scale = half,
+                                   .balance = 2 * balance,
+                                   .z = 2 * z};
         op_route_bwd(&w.ops, &b);
         slopes("dlogits", route.logits, b.dlogits, none, route_loss);
         world_guarded(&w);

@@ -49,14 +49,16 @@ static void decay(struct world *w)
                            .g = filled(w, N, 0),
                            .m = filled(w, N, 0),
                            .v = filled(w, N, 1),
-                           .lr = 1e-5,
+                           .values = world_values(w, (struct step_values){0}),
+                           .decays = true,
                            .beta1 = 0.9,
                            .beta2 = 0.999,
-                           .eps = 1e-8,
-                           .decay = 3.3};
+                           .eps = 1e-8};
     double start = world_get(a.p, 7);
-    for (a.step = 1; a.step <= 10000; a.step++)
+    for (int step = 1; step <= 10000; step++) {
+        *(struct step_values *)a.values.data = step_values_make(1e-5, 3.3, step, 0.9, 0.999);
         op_adamw(&w->ops, &a);
+    }
     T_NEAR(log(world_get(a.p, 7) / start), 10000 * log(1 - 3.3e-5), 2e-4);
     T_NEAR(log(world_get(a.v, 7)), 10000 * log(0.999), 2e-4);
 }

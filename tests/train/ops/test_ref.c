@@ -62,6 +62,29 @@ static void embed_adds_and_drops(void)
         T_NEAR(world_get(a.y, i), sum * k, 1e-14);
     }
     T_CHECK(zeros > 5 && zeros < 25);
+    double first[n * C];
+    for (int i = 0; i < n * C; i++)
+        first[i] = world_get(a.y, i);
+    a.drop = (struct dropout){.p = 0.5f, .sub = 2, .row0 = 1};
+    a.drop.origin = world_ints(&w, DROP_ORIGIN, (const int32_t[]){7, 0, 2, 0});
+    op_embed(&w.ops, &a);
+    for (int i = 0; i < n * C; i++)
+        T_NEAR(world_get(a.y, i), first[i], 0);
+    world_guarded(&w);
+}
+
+static void select_takes_the_row_of_the_flag(void)
+{
+    begin(15);
+    struct select_args a = {.y = one(DTYPE_F64, 0), .skip = one(DTYPE_I32, 0)};
+    a.x = world_poisoned(&w, DTYPE_F64, 0, 2, (const int64_t[]){2, 1});
+    world_set(a.x, 0, 3);
+    world_set(a.x, 1, 5);
+    op_select(&w.ops, &a);
+    T_NEAR(world_get(a.y, 0), 3, 0);
+    world_set(a.skip, 0, 1);
+    op_select(&w.ops, &a);
+    T_NEAR(world_get(a.y, 0), 5, 0);
     world_guarded(&w);
 }
 
@@ -336,15 +359,15 @@ static void adamw_of_a_constant_gradient(void)
                            .v = world_1d(&w, 0, n),
                            .factor = one(DTYPE_F64, 0.5),
                            .skip = one(DTYPE_I32, 0),
-                           .lr = 0.1,
+                           .decays = true,
                            .beta1 = 0.9,
                            .beta2 = 0.99,
-                           .eps = 1e-3,
-                           .decay = 0.2};
+                           .eps = 1e-3};
     double p[n];
     for (int i = 0; i < n; i++)
         p[i] = world_get(a.p, i);
-    for (a.step = 1; a.step <= steps; a.step++) {
+    for (int step = 1; step <= steps; step++) {
+        a.values = world_values(&w, step_values_make(0.1, 0.2, step, 0.9, 0.99));
         op_adamw(&w.ops, &a);
         for (int i = 0; i < n; i++) {
             double g = 0.5 * world_get(a.g, i);
@@ -369,9 +392,9 @@ static void sgd_of_a_constant_gradient(void)
                              .g = world_1d(&w, 1, n),
                              .factor = one(DTYPE_F64, 0.5),
                              .skip = one(DTYPE_I32, 0),
-                             .lr = 0.1,
-                             .momentum = 0.75,
-                             .decay = 0.2};
+                             .values = world_values(&w, step_values_make(0.1, 0.2, 1, 0, 0)),
+                             .decays = true,
+                             .momentum = 0.75};
         double p[n], m[n] = {0};
         if (momentum)
             a.m = world_1d(&w, 0, n);
@@ -460,6 +483,10 @@ static void clip_divides_by_a_count(void)
     op_clip(&w.ops, &c);
     T_NEAR(world_get(c.norm, 0), 8, 1e-15);
     T_NEAR(world_get(c.factor, 0), 1 / (8 + 1e-6), 1e-15);
+    c.scale = one(DTYPE_F64, 0.5); /* a scale may be below 1 */
+    op_clip(&w.ops, &c);
+    T_NEAR(world_get(c.norm, 0), 16, 1e-15);
+    T_NEAR(world_get(c.factor, 0), 2 / (16 + 1e-6), 1e-15);
     world_guarded(&w);
 }
 
@@ -469,4 +496,5 @@ T_MAIN(T_CASE(embed_adds_and_drops), T_CASE(norm_has_mean_zero_and_square_one),
        T_CASE(attention_is_softmax_of_what_is_seen), T_CASE(attention_decodes_as_it_trains),
        T_CASE(xent_of_even_logits_is_log_v), T_CASE(adamw_of_a_constant_gradient),
        T_CASE(sgd_of_a_constant_gradient), T_CASE(clip_measures_and_skips),
-       T_CASE(clip_divides_by_a_count), T_CASE(fill_and_copy_keep_to_their_rows))
+       T_CASE(clip_divides_by_a_count), T_CASE(fill_and_copy_keep_to_their_rows),
+       T_CASE(select_takes_the_row_of_the_flag))

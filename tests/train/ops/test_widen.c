@@ -256,6 +256,7 @@ static void optimizer(void)
     struct tensor m = world_poisoned(&w, DTYPE_BF16, 0, 1, &n);
     struct tensor v = world_poisoned(&w, DTYPE_BF16, 0, 1, &n);
     struct tensor copy = world_poisoned(&w, DTYPE_F16, 0, 1, &n);
+    struct tensor values = world_values(&w, step_values_make(0x1p-12, 0, 1, 0.5, 0.5));
     put(p, (const float[]){1, 2});
     put(g, (const float[]){1 + 0x1p-8f + 0x1p-12f, -1});
     put(m, (const float[]){0, 0});
@@ -265,15 +266,15 @@ static void optimizer(void)
                                            .m = m,
                                            .v = v,
                                            .copy = copy,
-                                           .lr = 0x1p-12,
+                                           .values = values,
                                            .beta1 = 0.5,
-                                           .beta2 = 0.5,
-                                           .step = 1});
+                                           .beta2 = 0.5});
     has(p, (const float[]){1 - 0x1p-12f, 2 + 0x1p-12f}, 2);
     has(m, (const float[]){0.5f + 0x1p-8f, -0.5f}, 2);
     has(copy, (const float[]){1, 2}, 2);
     put(p, (const float[]){1 - 0x1p-11f, 65530});
-    op_sgd(&narrow, &(struct sgd_args){.p = p, .g = g, .copy = copy});
+    struct tensor still = world_values(&w, step_values_make(0, 0, 1, 0, 0));
+    op_sgd(&narrow, &(struct sgd_args){.p = p, .g = g, .copy = copy, .values = still});
     has(copy, (const float[]){1 - 0x1p-11f, (float)INFINITY}, 2);
     world_guarded(&w);
     world_close(&w);

@@ -56,10 +56,14 @@ static struct tensor one(struct world *w, enum dtype d, double value)
     return t;
 }
 
-static struct dropout dropout(uint32_t bits, int which)
+/* Some masks begin where memory says. */
+static struct dropout dropout(struct world *w, uint32_t bits, int which)
 {
-    return (struct dropout){
+    struct dropout d = {
         .p = bit(bits, which) ? 0.3f : 0, .seed = 77 + bits, .sub = 3, .row0 = bits % 5};
+    if (bits % 3 == 1)
+        d.origin = world_ints(w, DROP_ORIGIN, (const int32_t[]){5, 6, 11, 1});
+    return d;
 }
 
 /* ---- embed: n C V ---------------------------------------------------------------------------- */
@@ -77,7 +81,7 @@ static void make_embed(struct world *w, struct call *c, const int64_t *d, uint32
     a->first = a->shard ? ELSEWHERE : 0;
     a->id = world_ids(w, d[0], d[2] + 2 * a->first);
     a->tok = world_2d(w, 1, d[2], d[1], gap(bits, 1));
-    a->drop = dropout(bits, 4);
+    a->drop = dropout(w, bits, 4);
     if (bit(bits, 5)) {
         a->pos = world_2d(w, 1, 9, d[1], gap(bits, 2));
         a->position = world_ids(w, d[0], 9);
@@ -90,7 +94,7 @@ static void make_embed_bwd(struct world *w, struct call *c, const int64_t *d, ui
     c->op = OP_EMBED_BWD;
     c->tolerance = 2e-6;
     a->dy = world_2d(w, 1, d[0], d[1], gap(bits, 0));
-    a->drop = dropout(bits, 4);
+    a->drop = dropout(w, bits, 4);
     a->shard = bit(bits, 7);
     a->first = a->shard ? ELSEWHERE : 0;
     if (!bit(bits, 6)) {
@@ -124,7 +128,7 @@ static void make_norm(struct world *w, struct call *c, const int64_t *d, uint32_
         a->a = world_2d(w, 1, d[0], d[1], gap(bits, 2));
         a->r = out(c, bit(bits, 8) ? a->x : poison_2d(w, d[0], d[1], gap(bits, 3)));
         a->bias = bit(bits, 9) ? world_1d(w, 1, d[1]) : none;
-        a->drop = dropout(bits, 7);
+        a->drop = dropout(w, bits, 7);
     }
 }
 
@@ -144,7 +148,7 @@ static void make_norm_bwd(struct world *w, struct call *c, const int64_t *d, uin
     if (bit(bits, 5))
         a->db = out(c, world_1d(w, 1, d[1]));
     if (bit(bits, 6)) {
-        a->drop = dropout(bits, 7);
+        a->drop = dropout(w, bits, 7);
         a->da =
             bit(bits, 7) || bit(bits, 8) ? out(c, poison_2d(w, d[0], d[1], gap(bits, 3))) : a->dr;
         a->dbias = bit(bits, 9) ? out(c, world_1d(w, 1, d[1])) : none;
@@ -292,7 +296,7 @@ static void attention_inputs(struct world *w, struct attention_args *a, const in
     a->v = world_3d(w, 1, nk, d[2], d[4], gap(bits, 2));
     a->window = bit(bits, 5) ? 1 + d[1] / 3 : 0;
     a->scale = 1 / sqrtf((float)d[4]);
-    a->drop = dropout(bits, 6);
+    a->drop = dropout(w, bits, 6);
     if (bit(bits, 8)) {
         a->head0 = 3;
         a->all_heads = heads + 4;
@@ -387,6 +391,10 @@ static void make_loss(struct world *w, struct call *c, const int64_t *d, uint32_
     a->total = out(c, one(w, DTYPE_F64, 1.5));
     within(c, 1e-12, 1e-12);
     a->scale = 0.125f;
+    if (bits % 3 == 1) {
+        a->factor = one(w, DTYPE_F64, 64);
+        a->divisor = one(w, DTYPE_F64, bits % 2 ? 0 : 3);
+    }
     a->grad = bit(bits, 5);
     out(c, a->logits);
     within(c, 3e-6, 1e-30);
@@ -398,12 +406,9 @@ static void make_adamw(struct world *w, struct call *c, const int64_t *d, uint32
 {
     struct adamw_args *a = &c->u.adamw;
     c->op = OP_ADAMW;
-    *a = (struct adamw_args){.lr = 3e-4,
-                             .beta1 = 0.9,
-                             .beta2 = 0.999,
-                             .eps = 1e-8,
-                             .decay = 0.1,
-                             .step = bit(bits, 7) ? 12345 : 1 + bits % 3};
+    *a = (struct adamw_args){.decays = !bit(bits, 8), .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+    double number = bit(bits, 7) ? 12345 : 1 + bits % 3;
+    a->values = world_values(w, step_values_make(3e-4, 0.1, number, a->beta1, a->beta2));
     a->p = out(c, world_1d(w, 0.02, d[0]));
     within(c, 2e-7, 2e-9); /* steps of up to 0.01 */
     a->g = world_1d(w, 1e-3, d[0]);
@@ -423,7 +428,8 @@ static void make_sgd(struct world *w, struct call *c, const int64_t *d, uint32_t
 {
     struct sgd_args *a = &c->u.sgd;
     c->op = OP_SGD;
-    *a = (struct sgd_args){.lr = 3e-2, .momentum = 0.9, .decay = 0.1};
+    *a = (struct sgd_args){.momentum = 0.9, .decays = !bit(bits, 8)};
+    a->values = world_values(w, step_values_make(3e-2, 0.1, 1, 0, 0));
     a->p = out(c, world_1d(w, 0.02, d[0]));
     within(c, 2e-7, 2e-9);
     a->g = world_1d(w, 1e-3, d[0]);

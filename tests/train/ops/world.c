@@ -140,6 +140,13 @@ struct tensor world_ids(struct world *w, int64_t n, int64_t below)
     return t;
 }
 
+struct tensor world_values(struct world *w, struct step_values v)
+{
+    struct tensor t = world_poisoned(w, DTYPE_F64, 0, 1, (const int64_t[]){STEP_VALUES});
+    memcpy(t.data, &v, sizeof(v));
+    return t;
+}
+
 struct tensor world_ints(struct world *w, int64_t n, const int32_t *value)
 {
     struct tensor t = world_poisoned(w, DTYPE_I32, 0, 1, &n);

@@ -9,6 +9,7 @@
  */
 
 #include "train/ops/ops.h"
+#include "train/ops/values.h"
 
 enum { WORLD_PIECES = 2048 };
 
@@ -44,6 +45,8 @@ struct tensor world_3d(struct world *w, double scale, int64_t n, int64_t heads, 
 /* I32 in [0, below). */
 struct tensor world_ids(struct world *w, int64_t n, int64_t below);
 struct tensor world_ints(struct world *w, int64_t n, const int32_t *value);
+/* struct step_values of an optimizer's step, as a tensor. */
+struct tensor world_values(struct world *w, struct step_values v);
 
 /* Fills the elements with poison again. */
 void world_poison(struct tensor t);

@@ -63,6 +63,7 @@ static void sai_is_the_known_answer(void)
     open_rank(OPTIM_SAI, (struct optim_tuning){0});
     struct tensor skip = tensor_1d(&go, DTYPE_I32, 1), factor = f64(&one, 1);
     for (int t = 0; t < 3; t++) {
+        struct step_values values = step_values_make(0.01, 0.1, t + 1, 0, 0);
         memcpy(g, grads[t], sizeof(g));
         struct moments_args a = {.count = f64(&count, 1), .sum = f64(&sum, 1), .x = f64(g, 4)};
         if (t == 0) {
@@ -84,13 +85,13 @@ static void sai_is_the_known_answer(void)
                                                        .factor = factor,
                                                        .skip = skip,
                                                        .momentum = 0.9,
-                                                       .first = t == 0});
+                                                       .number = f64(&values.number, 1)});
         op_decayed(&rank.ops, &(struct decayed_args){.p = f64(p, 4),
                                                      .x = f64(m, 4),
                                                      .gsnr = f64(&gsnr, 1),
                                                      .skip = skip,
-                                                     .lr = 0.01,
-                                                     .decay = 0.1,
+                                                     .values = f64(&values.lr, STEP_VALUES),
+                                                     .decays = true,
                                                      .scale = 1});
         for (int i = 0; i < 4; i++)
             T_NEAR(p[i], want[t][i], 1e-9);
@@ -129,7 +130,7 @@ static void sai_steps(enum optim_kind kind, bool max)
             gsnr[i] = plain_gsnr(&rank.params.at[i], g, factor);
             most = fmax(most, gsnr[i]);
         }
-        optim_step(&rank.optim, &rank.ops, &rank.comm, &(struct optim_at){lr, wd, t});
+        tiny_update(&rank, lr, wd, t);
         for (int i = 0; i < rank.params.n; i++) {
             const struct param *p = &rank.params.at[i];
             for (int64_t k = p->offset; k < p->offset + p->count; k++) {
@@ -166,14 +167,14 @@ static void sai_measures_the_first_step_taken(void)
     set_gradients(1);
     ((double *)rank.grads.data)[3] = NAN;
     memcpy(rank.optim.gsnr.data, before, sizeof(before));
-    optim_step(&rank.optim, &rank.ops, &rank.comm, &(struct optim_at){0.01, 0, 1});
+    tiny_update(&rank, 0.01, 0, 1);
     T_NEAR(*(double *)rank.optim.gsnr.data, 7, 0);
     double factor = set_gradients(2);
     double want = plain_gsnr(&rank.params.at[0], rank.grads.data, factor);
-    optim_step(&rank.optim, &rank.ops, &rank.comm, &(struct optim_at){0.01, 0, 1});
+    tiny_update(&rank, 0.01, 0, 1);
     T_NEAR(*(double *)sai_gsnr(&rank.optim, &rank.params.at[0]).data, want, 1e-9 * want);
     set_gradients(3);
-    optim_step(&rank.optim, &rank.ops, &rank.comm, &(struct optim_at){0.01, 0, 2});
+    tiny_update(&rank, 0.01, 0, 2);
     T_NEAR(*(double *)sai_gsnr(&rank.optim, &rank.params.at[0]).data, want, 1e-9 * want);
     rank_close(&rank);
 }
@@ -197,6 +198,7 @@ static void muon_is_torchs(void)
                                        .muon_extra = muon_torch[c].extra};
         for (int i = 0; i < n; i++)
             p[i] = muon_number(i, 0);
+        struct step_values values = step_values_make(0.02, 0.1, 1, 0, 0);
         for (int step = 1; step <= 3; step++) {
             for (int i = 0; i < n; i++)
                 g[i] = muon_number(i, step);
@@ -212,8 +214,8 @@ static void muon_is_torchs(void)
                        &(struct decayed_args){.p = f64(p, n),
                                               .x = f64(u, n),
                                               .skip = tensor_1d(&go, DTYPE_I32, 1),
-                                              .lr = 0.02,
-                                              .decay = 0.1,
+                                              .values = f64(&values.lr, STEP_VALUES),
+                                              .decays = true,
                                               .scale = muon_scale_of(&t, rows, columns)});
         }
         for (int i = 0; i < n; i++) {
@@ -234,7 +236,7 @@ static void muon_takes_each_matrix_by_itself(void)
     open_rank(OPTIM_MUON, t);
     memcpy(before, rank.weights.data, (size_t)rank.params.elements * sizeof(*before));
     double factor = set_gradients(1), *g = rank.grads.data, *w = rank.weights.data;
-    optim_step(&rank.optim, &rank.ops, &rank.comm, &(struct optim_at){lr, wd, 1});
+    tiny_update(&rank, lr, wd, 1);
     for (int i = 0; i < rank.params.n; i++) {
         const struct param *p = &rank.params.at[i];
         bool muon = p->rank == 2 && p->kind != PARAM_EMBED && p->kind != PARAM_POSITION &&

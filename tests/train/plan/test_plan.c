@@ -30,8 +30,9 @@ static void check(struct spec s)
     rank.slab[SLAB_WORKSPACE].peak = 0;
     tiny_batch(&b, 1);
     plan_wrap(&seen, &rank.dev, &rank.ops, &rank.comm, true);
+    tiny_values(&rank, 0, 0, 1);
     T_OK(pipeline_train(&rank, &(struct pipeline_source){.next = one_batch, .arg = &b}, &e), &e);
-    step_issue_update(&rank, 0, 0);
+    step_issue_update(&rank);
     plan_unwrap(&seen, &rank.dev, &rank.ops, &rank.comm);
     for (int i = 0; i < OP_COUNT; i++) {
         T_EQ(seen.op[i].calls, rank.plan.op[i].calls);

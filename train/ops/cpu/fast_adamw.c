@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/core/fault.h"
+#include "train/ops/values.h"
 
 /* ---- AdamW: one pass, all in float ----------------------------------------------------------- */
 
@@ -79,21 +80,21 @@ void FAST(adamw)(struct ops *o, const void *args, void *scratch)
     (void)scratch;
     if (!tensor_none(a->skip) && ints(a->skip)[0] != 0)
         return;
-    double factor = tensor_none(a->factor) ? 1 : *(const double *)a->factor.data;
+    const struct step_values *now = step_values_of(a->values);
+    double decay = a->decays ? now->decay : 0;
     struct adamw_job job = {.p = a->p.data,
                             .m = a->m.data,
                             .v = a->v.data,
                             .g = a->g.data,
                             .n = tensor_count(a->p),
-                            .keep =
-                                two_of(1 - (FAULT("adamw_decay") ? a->decay : a->lr * a->decay)),
+                            .keep = two_of(1 - (FAULT("adamw_decay") ? decay : now->lr * decay)),
                             .beta1 = two_of(a->beta1),
                             .beta2 = two_of(a->beta2),
-                            .factor = (float)factor,
+                            .factor = (float)value_of(a->factor, 1),
                             .one_less_beta1 = (float)(1 - a->beta1),
                             .one_less_beta2 = (float)(1 - a->beta2),
-                            .step_size = (float)(a->lr / (1 - pow(a->beta1, (double)a->step))),
-                            .unbias = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step))),
+                            .step_size = (float)(now->lr / now->correction[0]),
+                            .unbias = (float)(1 / sqrt(now->correction[1])),
                             .eps = (float)a->eps};
     pool_run(o->dev->pool, grain_tasks(job.n, 1), adamw_task, &job);
 }
@@ -136,15 +137,15 @@ void FAST(sgd)(struct ops *o, const void *args, void *scratch)
     (void)scratch;
     if (!tensor_none(a->skip) && ints(a->skip)[0] != 0)
         return;
-    double factor = tensor_none(a->factor) ? 1 : *(const double *)a->factor.data;
+    const struct step_values *now = step_values_of(a->values);
     struct sgd_job job = {.p = a->p.data,
                           .m = tensor_none(a->m) ? NULL : a->m.data,
                           .g = a->g.data,
                           .n = tensor_count(a->p),
-                          .factor = (float)factor,
-                          .lr = (float)a->lr,
+                          .factor = (float)value_of(a->factor, 1),
+                          .lr = (float)now->lr,
                           .momentum = (float)a->momentum,
-                          .decay = (float)a->decay};
+                          .decay = a->decays ? (float)now->decay : 0};
     pool_run(o->dev->pool, grain_tasks(job.n, 1), sgd_task, &job);
 }
 

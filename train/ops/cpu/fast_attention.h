@@ -71,7 +71,7 @@ static inline uint64_t weight_at(const struct attention_args *a, const struct qu
                                  int64_t key)
 {
     uint64_t heads = (uint64_t)(a->all_heads ? a->all_heads : a->q.size[1]);
-    uint64_t row = a->drop.row0 + (uint64_t)(x->drop_row + i);
+    uint64_t row = drop_row0(a->drop) + (uint64_t)(x->drop_row + i);
     uint64_t at = row * heads + (uint64_t)(a->head0 + x->head);
     return at * (uint64_t)a->max_len + (uint64_t)(x->drop_key + key);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/core/fault.h"
+#include "train/ops/values.h"
 #include "train/ops/cpu/vec_edge.h"
 #include "train/ops/cpu/vec_math.h"
 
@@ -153,7 +154,7 @@ static void loss_task(void *arg, int task, int thread)
     const struct loss_job *job = arg;
     const struct xent_loss_args *a = job->a;
     struct range r = grain_range(a->logits.size[0], loss_width(a), task);
-    double total = 0;
+    double total = 0, weight = loss_weight(a);
     (void)thread;
     for (int64_t i = r.begin; i < r.end; i++) {
         double mask = (double)row(a->mask, 0)[i], loss = 0;
@@ -164,7 +165,7 @@ static void loss_task(void *arg, int task, int thread)
         row(a->loss, 0)[i] = (float)loss;
         total += loss;
         if (a->grad)
-            logits_to_gradient(a, i, mask * a->scale);
+            logits_to_gradient(a, i, mask * weight);
     }
     job->total[task] = total;
 }

@@ -79,5 +79,6 @@ void REF(momentum)(struct ops *o, const void *args, void *scratch);
 void REF(decayed)(struct ops *o, const void *args, void *scratch);
 void REF(combine)(struct ops *o, const void *args, void *scratch);
 void REF(unit)(struct ops *o, const void *args, void *scratch);
+void REF(select)(struct ops *o, const void *args, void *scratch);
 
 #endif

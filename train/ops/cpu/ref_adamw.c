@@ -5,16 +5,18 @@
 
 #include "base/core/fault.h"
 #include "train/ops/blocks.h"
+#include "train/ops/values.h"
 
 void REF(adamw)(struct ops *o, const void *args, void *scratch)
 {
     const struct adamw_args *a = args;
     real *p = a->p.data, *m = a->m.data, *v = a->v.data;
     const real *g = a->g.data;
-    double factor = tensor_none(a->factor) ? 1 : *(const double *)a->factor.data;
-    double step_size = a->lr / (1 - pow(a->beta1, (double)a->step));
-    double unbias = 1 / sqrt(1 - pow(a->beta2, (double)a->step));
-    double keep = 1 - (FAULT("adamw_decay") ? a->decay : a->lr * a->decay);
+    const struct step_values *now = step_values_of(a->values);
+    double factor = value_of(a->factor, 1), decay = a->decays ? now->decay : 0;
+    double step_size = now->lr / now->correction[0];
+    double unbias = 1 / sqrt(now->correction[1]);
+    double keep = 1 - (FAULT("adamw_decay") ? decay : now->lr * decay);
     (void)o;
     (void)scratch;
     if (!tensor_none(a->skip) && ints(a->skip)[0] != 0)
@@ -34,18 +36,19 @@ void REF(sgd)(struct ops *o, const void *args, void *scratch)
     const struct sgd_args *a = args;
     real *p = a->p.data, *m = tensor_none(a->m) ? NULL : a->m.data;
     const real *g = a->g.data;
-    double factor = tensor_none(a->factor) ? 1 : *(const double *)a->factor.data;
+    const struct step_values *now = step_values_of(a->values);
+    double factor = value_of(a->factor, 1), decay = a->decays ? now->decay : 0;
     (void)o;
     (void)scratch;
     if (!tensor_none(a->skip) && ints(a->skip)[0] != 0)
         return;
     for (int64_t i = 0; i < tensor_count(a->p); i++) {
-        double step = (double)g[i] * factor + a->decay * (double)p[i];
+        double step = (double)g[i] * factor + decay * (double)p[i];
         if (m) {
             step += (FAULT("sgd_momentum") ? 1 : a->momentum) * (double)m[i];
             m[i] = (real)step;
         }
-        p[i] = (real)((double)p[i] - a->lr * step);
+        p[i] = (real)((double)p[i] - now->lr * step);
     }
 }
 
@@ -64,7 +67,7 @@ void REF(sumsq)(struct ops *o, const void *args, void *scratch)
 void REF(clip)(struct ops *o, const void *args, void *scratch)
 {
     const struct clip_args *a = args;
-    double count = tensor_none(a->count) ? 1 : fmax(1, *(const double *)a->count.data);
+    double count = fmax(1, value_of(a->count, 1)) * value_of(a->scale, 1);
     double total = *(const double *)a->total.data, norm = sqrt(total) / count, factor = 1;
     (void)o;
     (void)scratch;
@@ -127,13 +130,14 @@ void REF(momentum)(struct ops *o, const void *args, void *scratch)
     real *y = a->y.data, *m = tensor_none(a->m) ? NULL : a->m.data;
     const real *g = a->g.data;
     double factor = *f64(a->factor), mu = a->momentum;
+    bool first = value_of(a->number, 0) == 1;
     (void)o;
     (void)scratch;
     if (ints(a->skip)[0] != 0)
         return;
     for (int64_t i = 0; i < a->y.size[0]; i++) {
         double gi = (double)g[i] * factor, mi = gi;
-        if (m && (!a->first || FAULT("momentum_first")))
+        if (m && (!first || FAULT("momentum_first")))
             mi = mu * (double)m[i] + (1 - mu) * gi;
         if (m)
             m[i] = (real)mi;
@@ -147,13 +151,15 @@ void REF(decayed)(struct ops *o, const void *args, void *scratch)
     real *p = a->p.data;
     const real *x = a->x.data;
     double scale = a->scale * (tensor_none(a->gsnr) ? 1 : *f64(a->gsnr));
-    double keep = 1 - a->lr * a->decay * (FAULT("decayed") ? scale : 1);
+    const struct step_values *now = step_values_of(a->values);
+    double decay = a->decays ? now->decay : 0;
+    double keep = 1 - now->lr * decay * (FAULT("decayed") ? scale : 1);
     (void)o;
     (void)scratch;
     if (ints(a->skip)[0] != 0)
         return;
     for (int64_t i = 0; i < a->p.size[0]; i++)
-        p[i] = (real)((double)p[i] * keep - a->lr * scale * (double)x[i]);
+        p[i] = (real)((double)p[i] * keep - now->lr * scale * (double)x[i]);
 }
 
 void REF(combine)(struct ops *o, const void *args, void *scratch)
@@ -179,4 +185,13 @@ void REF(unit)(struct ops *o, const void *args, void *scratch)
     double by = 1 / (sqrt(sum) + 1e-7);
     for (int64_t i = 0; i < a->x.size[0]; i++)
         x[i] = (real)((double)x[i] * by);
+}
+
+void REF(select)(struct ops *o, const void *args, void *scratch)
+{
+    const struct select_args *a = args;
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < a->y.size[0]; i++)
+        f64(a->y)[i] = f64(tensor_rows(a->x, ints(a->skip)[0] != 0, 1))[i];
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ops/experts.h"
+#include "train/ops/values.h"
 
 #include <math.h>
 
@@ -100,7 +101,8 @@ static double dprob(const struct route_bwd_args *a, int64_t i, int64_t e)
 {
     int64_t k = a->choice.size[1];
     const int32_t *choice = int_row(a->choice, i);
-    double d = a->balance != 0 ? a->balance * (double)ints(a->total)[e] : 0, sum = 0, both = 0;
+    double scale = a->balance != 0 ? a->balance * value_of(a->scale, 1) : 0;
+    double d = scale != 0 ? scale * (double)ints(a->total)[e] : 0, sum = 0, both = 0;
     for (int64_t j = 0; j < k; j++) {
         sum += (double)row(a->prob, i)[choice[j]];
         both += (double)row(a->dweight, i)[j] * (double)row(a->weight, i)[j];
@@ -117,6 +119,7 @@ void REF(route_bwd)(struct ops *o, const void *args, void *scratch)
 {
     const struct route_bwd_args *a = args;
     int64_t E = a->prob.size[1];
+    double z = a->z != 0 ? a->z * value_of(a->scale, 1) : 0;
     (void)o;
     (void)scratch;
     for (int64_t i = 0; i < a->prob.size[0]; i++) {
@@ -128,7 +131,7 @@ void REF(route_bwd)(struct ops *o, const void *args, void *scratch)
             mean = 0;
         for (int64_t e = 0; e < E; e++)
             row(a->dlogits, i)[e] =
-                (real)((double)p[e] * (dprob(a, i, e) - mean + (a->z != 0 ? 2 * a->z * lse : 0)));
+                (real)((double)p[e] * (dprob(a, i, e) - mean + (z != 0 ? 2 * z * lse : 0)));
     }
 }
 

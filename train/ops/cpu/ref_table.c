@@ -44,6 +44,7 @@ void REF(fill_table)(struct ops *o)
         [OP_DECAYED] = {REF(decayed), NULL, "ref"},
         [OP_COMBINE] = {REF(combine), NULL, "ref"},
         [OP_UNIT] = {REF(unit), NULL, "ref"},
+        [OP_SELECT] = {REF(select), NULL, "ref"},
     };
     for (int i = 0; i < OP_COUNT; i++)
         o->entry[i] = entries[i];

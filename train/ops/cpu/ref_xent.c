@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/core/fault.h"
+#include "train/ops/values.h"
 
 /* The label's column here, or -1. */
 static int64_t label_column(struct tensor label, int64_t i, int64_t first, int64_t width)
@@ -49,7 +50,7 @@ static void logits_to_gradient(const struct xent_loss_args *a, int64_t i, double
 void REF(xent_loss)(struct ops *o, const void *args, void *scratch)
 {
     const struct xent_loss_args *a = args;
-    double total = 0;
+    double total = 0, weight = loss_weight(a);
     (void)o;
     (void)scratch;
     for (int64_t i = 0; i < a->logits.size[0]; i++) {
@@ -61,7 +62,7 @@ void REF(xent_loss)(struct ops *o, const void *args, void *scratch)
         row(a->loss, 0)[i] = (real)loss;
         total += loss;
         if (a->grad)
-            logits_to_gradient(a, i, mask * a->scale);
+            logits_to_gradient(a, i, mask * weight);
     }
     *(double *)a->total.data += total;
 }

@@ -20,7 +20,8 @@ static inline void drop_words(struct dropout d, uint64_t block, vi word[4])
         low[l] = (uint32_t)block + l % 4 * (VL / 4) + l / 4;
     vi c0 = vi_load(low), c1 = vi_set1((uint32_t)(block >> 32));
     vi c2 = vi_set1(d.sub), c3 = vi_set1(RNG_DROPOUT);
-    uint32_t k0 = (uint32_t)d.seed, k1 = (uint32_t)(d.seed >> 32);
+    uint64_t seed = drop_seed(d);
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < 10; round++) {
         vi high0, low0, high1, low1;
         vi_mul(c0, vi_set1(0xD2511F53u), &high0, &low0);

@@ -67,7 +67,7 @@ static __device__ float weight_drop(const attention_job &j, int64_t row, int hea
     if (!j.drop.on)
         return 1;
     uint64_t at =
-        (j.drop.row0 + (uint64_t)row) * (uint64_t)j.all_heads + (uint64_t)(j.head0 + head);
+        (drop_row0(j.drop) + (uint64_t)row) * (uint64_t)j.all_heads + (uint64_t)(j.head0 + head);
     return drop_factor(j.drop, at * (uint64_t)j.max_len + (uint64_t)key);
 }
 

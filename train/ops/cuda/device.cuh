@@ -246,13 +246,28 @@ struct drop_mask {
     uint32_t threshold, sub;
     float scale;
     uint64_t seed, row0;
+    const drop_origin *origin; /* in the device's memory, or NULL */
 };
+
+static __device__ inline uint64_t drop_seed(const drop_mask &d)
+{
+    return d.origin ? __ldg((const unsigned long long *)&d.origin->seed) : d.seed;
+}
+
+static __device__ inline uint64_t drop_row0(const drop_mask &d)
+{
+    return d.origin ? d.row0 + __ldg((const unsigned long long *)&d.origin->row0) : d.row0;
+}
 
 static inline drop_mask mask_of(dropout d)
 {
-    return {d.p > 0, (uint32_t)ceil((double)d.p * 4294967296.0),
-            d.sub,   (float)(1 / (1 - (double)d.p)),
-            d.seed,  d.row0};
+    return {d.p > 0,
+            (uint32_t)ceil((double)d.p * 4294967296.0),
+            d.sub,
+            (float)(1 / (1 - (double)d.p)),
+            d.seed,
+            d.row0,
+            (const drop_origin *)d.origin.data};
 }
 
 /* Philox4x32-10, as in base/core/rng.h. */
@@ -275,7 +290,7 @@ static __device__ inline uint4 random_block(uint64_t seed, uint32_t purpose, uin
 /* What element e is multiplied by. */
 static __device__ inline float drop_factor(drop_mask d, uint64_t e)
 {
-    uint4 r = random_block(d.seed, 2 /* RNG_DROPOUT */, d.sub, e / 4);
+    uint4 r = random_block(drop_seed(d), 2 /* RNG_DROPOUT */, d.sub, e / 4);
     uint32_t bits = e % 4 == 0 ? r.x : e % 4 == 1 ? r.y : e % 4 == 2 ? r.z : r.w;
     return bits >= d.threshold ? d.scale : 0;
 }
@@ -285,13 +300,14 @@ template <int VEC>
 static __device__ void drop_apply(float (&v)[VEC], drop_mask d, int64_t row, int64_t col,
                                   int64_t width)
 {
-    uint64_t e = (d.row0 + (uint64_t)row) * (uint64_t)width + (uint64_t)col;
     if (!d.on)
         return;
+    const uint64_t seed = drop_seed(d);
+    const uint64_t e = (drop_row0(d) + (uint64_t)row) * (uint64_t)width + (uint64_t)col;
     if constexpr (VEC % 4 == 0) {
 #pragma unroll
         for (int k = 0; k < VEC; k += 4) {
-            uint4 r = random_block(d.seed, 2 /* RNG_DROPOUT */, d.sub, e / 4 + (unsigned)k / 4);
+            uint4 r = random_block(seed, 2 /* RNG_DROPOUT */, d.sub, e / 4 + (unsigned)k / 4);
             v[k] *= r.x >= d.threshold ? d.scale : 0;
             v[k + 1] *= r.y >= d.threshold ? d.scale : 0;
             v[k + 2] *= r.z >= d.threshold ? d.scale : 0;

@@ -157,7 +157,7 @@ template <class T>
 static __device__ float weight_drop(const flash_job<T> &j, int64_t row, int head, int64_t key)
 {
     uint64_t at =
-        (j.drop.row0 + (uint64_t)row) * (uint64_t)j.all_heads + (uint64_t)(j.head0 + head);
+        (drop_row0(j.drop) + (uint64_t)row) * (uint64_t)j.all_heads + (uint64_t)(j.head0 + head);
     return drop_factor(j.drop, at * (uint64_t)j.max_len + (uint64_t)key);
 }
 

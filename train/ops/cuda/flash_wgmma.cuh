@@ -75,9 +75,9 @@ static __device__ void drop_pair(const flash_job<T> &j, int64_t row, int head, i
                                  float &first, float &second)
 {
     uint64_t at =
-        (j.drop.row0 + (uint64_t)row) * (uint64_t)j.all_heads + (uint64_t)(j.head0 + head);
+        (drop_row0(j.drop) + (uint64_t)row) * (uint64_t)j.all_heads + (uint64_t)(j.head0 + head);
     uint64_t e = at * (uint64_t)j.max_len + (uint64_t)key;
-    uint4 r = random_block(j.drop.seed, 2 /* RNG_DROPOUT */, j.drop.sub, e / 4);
+    uint4 r = random_block(drop_seed(j.drop), 2 /* RNG_DROPOUT */, j.drop.sub, e / 4);
     uint32_t bits = e % 4 == 0 ? r.x : e % 4 == 1 ? r.y : e % 4 == 2 ? r.z : r.w;
     first = bits >= j.drop.threshold ? j.drop.scale : 0;
     if (e % 4 == 3)

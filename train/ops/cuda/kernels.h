@@ -14,6 +14,7 @@
  */
 
 #include "train/ops/ops.h"
+#include "train/ops/values.h"
 
 void cuda_embed(struct ops *o, const void *args, void *scratch);
 void cuda_embed_bwd(struct ops *o, const void *args, void *scratch);
@@ -31,6 +32,7 @@ void cuda_adamw(struct ops *o, const void *args, void *scratch);
 void cuda_sgd(struct ops *o, const void *args, void *scratch);
 void cuda_sumsq(struct ops *o, const void *args, void *scratch);
 void cuda_clip(struct ops *o, const void *args, void *scratch);
+void cuda_select(struct ops *o, const void *args, void *scratch);
 void cuda_fill(struct ops *o, const void *args, void *scratch);
 void cuda_copy(struct ops *o, const void *args, void *scratch);
 

@@ -194,6 +194,7 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace,
         [OP_SGD] = {cuda_sgd, NULL, "cuda"},
         [OP_SUMSQ] = {cuda_sumsq, cuda_sumsq_scratch, "cuda"},
         [OP_CLIP] = {cuda_clip, NULL, "cuda"},
+        [OP_SELECT] = {cuda_select, NULL, "cuda"},
         [OP_FILL] = {cuda_fill, NULL, "cuda"},
         [OP_COPY] = {cuda_copy, NULL, "cuda"},
     };

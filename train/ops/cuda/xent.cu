@@ -149,7 +149,14 @@ struct loss_job {
     double *total;
     int64_t n, width, first;
     double scale;
+    const double *factor, *divisor; /* or NULL */
 };
+
+static __device__ double weight_of(const loss_job &j)
+{
+    double divisor = j.divisor ? *j.divisor : 1;
+    return divisor > 0 ? j.scale * (j.factor ? *j.factor : 1) / divisor : 0;
+}
 
 /* One block, so that the sum has one order. */
 static __global__ void __launch_bounds__(1024) xent_loss(const loss_job j)
@@ -188,7 +195,7 @@ template <int VEC, class T>
 static __global__ void __launch_bounds__(THREADS) xent_gradient(const loss_job j, mat_in<T> logits)
 {
     const int64_t i = blockIdx.x, whole = j.width / VEC * VEC, last = whole + threadIdx.x;
-    row_slope r = {(double)j.mask[i] * j.scale, (double)j.sum[i], j.max[i], 0,
+    row_slope r = {(double)j.mask[i] * weight_of(j), (double)j.sum[i], j.max[i], 0,
                    label_column(j.label[i], j.first, j.width)};
     r.by = (float)(r.factor / r.sum);
     T *x = logits.row(i);
@@ -231,7 +238,9 @@ extern "C" void cuda_xent_loss(ops *o, const void *args, void *)
                   .n = a->logits.size[0],
                   .width = a->logits.size[1],
                   .first = a->first,
-                  .scale = a->scale};
+                  .scale = a->scale,
+                  .factor = (const double *)a->factor.data,
+                  .divisor = (const double *)a->divisor.data};
     if (!j.n)
         return;
     xent_loss<<<1, 1024, 0, stream_of(o)>>>(j);

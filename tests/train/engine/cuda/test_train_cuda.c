@@ -64,6 +64,7 @@ static struct outcome attempt(struct rank *r, bool cut, double scale)
     struct outcome ret = {0};
     op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
+    tiny_values(r, lr_at(&r->config.lr, r->at.scheduled), 0.01, r->at.steps + 1);
     for (int64_t i = 0; i < MICROS; i++) {
         struct batch in;
         tiny_batch(&in, (uint64_t)(r->at.consumed + i * TINY_ROWS));
@@ -82,7 +83,7 @@ static struct outcome attempt(struct rank *r, bool cut, double scale)
         step_issue_micro(r, &in, 0.05 * scale);
         batch_finish(&in); /* the copies must not need it any more */
     }
-    step_issue_update(r, lr_at(&r->config.lr, r->at.scheduled), 0.01);
+    step_issue_update(r);
     rank_fetch(r, r->host_totals, r->totals);
     rank_fetch(r, &ret.norm, r->optim.norm);
     rank_fetch(r, &ret.skip, r->optim.skip);
@@ -356,7 +357,7 @@ static void resume(enum dtype real, const char *name)
     c.seed = 99; /* other initial weights, which the checkpoint must replace */
     open_rank(&again, &c);
     load(&again, t_path(name));
-    again.model.seed = gpu.model.seed;
+    again.config.seed = gpu.config.seed;
     same_state(&gpu, &again);
     step(&gpu, false);
     step(&again, false);

@@ -13,6 +13,7 @@
 #include "base/core/mem.h"
 #include "base/core/rng.h"
 #include "train/ops/cuda/ops_cuda.h"
+#include "train/ops/values.h"
 #include "train/tensor/cuda/dev_cuda.h"
 
 enum {
@@ -223,12 +224,13 @@ static void bench_optimizer(void)
                            .g = set(vector(PARAMETERS), 0),
                            .m = set(vector(PARAMETERS), 0),
                            .v = v,
-                           .lr = 1e-4,
+                           .values = slab_1d(&memory, DTYPE_F64, STEP_VALUES),
+                           .decays = true,
                            .beta1 = 0.9,
                            .beta2 = 0.999,
-                           .eps = 1e-8,
-                           .decay = 0.1,
-                           .step = 10};
+                           .eps = 1e-8};
+    const struct step_values now = step_values_make(1e-4, 0.1, 10, a.beta1, a.beta2);
+    dev.fn->copy(&dev, STREAM_COMPUTE, a.values.data, &now, sizeof(now));
     ops_run(&ops, OP_FILL, &(struct fill_args){.y = v, .value = 1e-3});
     measure("AdamW 134 M", OP_ADAMW, &a);
     measure("sum of squares 134 M", OP_SUMSQ,

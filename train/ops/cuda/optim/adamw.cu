@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ops/cuda/optim/flat.cuh"
 
-enum { THREADS = 256, CHUNK = 1 << 15, PARTS = 1024 };
+enum { THREADS = 256, CHUNK = 1 << 15, PARTS = 1024, SPAN = 1 << 13 };
 
 /* ---- AdamW: one pass, in float -----------------------------------------------------------------
  */
@@ -14,7 +14,7 @@ struct two {
     float base, rest;
 };
 
-static two two_of(double x)
+static __host__ __device__ two two_of(double x)
 {
     double base = x > 0.5 ? 1 : 0;
     return {(float)base, (float)(x - base)};
@@ -29,13 +29,28 @@ struct adamw_job {
     flat p, g, m, v, copy; /* copy: of p, or none */
     const double *factor;
     const int32_t *skip;
+    const step_values *values;
+    bool decays;
     int64_t n;
-    two keep, beta1, beta2;
-    float one_less_beta1, one_less_beta2, step_size, unbias, eps;
+    two beta1, beta2;
+    float one_less_beta1, one_less_beta2, eps;
 };
 
+/* What follows from the values of the step. */
+struct adamw_now {
+    two keep;
+    float factor, step_size, unbias;
+};
+
+static __device__ adamw_now adamw_begin(const adamw_job &j)
+{
+    const step_values v = *j.values;
+    return {two_of(1 - (j.decays ? v.lr * v.decay : 0)), j.factor ? (float)*j.factor : 1,
+            (float)(v.lr / v.correction[0]), (float)(1 / sqrt(v.correction[1]))};
+}
+
 template <int VEC>
-static __device__ void adamw_elements(const adamw_job &j, float factor, int64_t i)
+static __device__ void adamw_elements(const adamw_job &j, const adamw_now &now, int64_t i)
 {
     float p[VEC], g[VEC], m[VEC], v[VEC];
     flat_load(p, j.p, i);
@@ -43,10 +58,10 @@ static __device__ void adamw_elements(const adamw_job &j, float factor, int64_t 
     flat_load(m, j.m, i);
     flat_load(v, j.v, i);
     for (int k = 0; k < VEC; k++) {
-        g[k] *= factor;
+        g[k] *= now.factor;
         m[k] = times(m[k], j.beta1, g[k] * j.one_less_beta1);
         v[k] = times(v[k], j.beta2, g[k] * j.one_less_beta2 * g[k]);
-        p[k] = times(p[k], j.keep, -j.step_size * m[k] / fmaf(sqrtf(v[k]), j.unbias, j.eps));
+        p[k] = times(p[k], now.keep, -now.step_size * m[k] / fmaf(sqrtf(v[k]), now.unbias, j.eps));
     }
     flat_store(j.p, i, p);
     flat_store(j.m, i, m);
@@ -55,17 +70,24 @@ static __device__ void adamw_elements(const adamw_job &j, float factor, int64_t 
         flat_store(j.copy, i, p);
 }
 
+/* A block has SPAN elements, so that what follows from the values is computed seldom. */
 template <int VEC> static __global__ void __launch_bounds__(THREADS) adamw(const adamw_job j)
 {
-    int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * VEC;
-    if (i >= j.n || (j.skip && *j.skip))
+    __shared__ adamw_now shared;
+    const int64_t begin = (int64_t)blockIdx.x * SPAN, end = begin + SPAN < j.n ? begin + SPAN : j.n;
+    if (j.skip && *j.skip)
         return;
-    float factor = j.factor ? (float)*j.factor : 1;
-    if (i + VEC <= j.n)
-        adamw_elements<VEC>(j, factor, i);
-    else
-        for (; i < j.n; i++)
-            adamw_elements<1>(j, factor, i);
+    if (threadIdx.x == 0)
+        shared = adamw_begin(j);
+    __syncthreads();
+    const adamw_now now = shared;
+    for (int64_t i = begin + threadIdx.x * VEC; i < end; i += THREADS * VEC) {
+        if (i + VEC <= end)
+            adamw_elements<VEC>(j, now, i);
+        else
+            for (int64_t k = i; k < end; k++)
+                adamw_elements<1>(j, now, k);
+    }
 }
 
 extern "C" void cuda_adamw(ops *o, const void *args, void *)
@@ -78,22 +100,21 @@ extern "C" void cuda_adamw(ops *o, const void *args, void *)
                    .copy = flat_of(a->copy),
                    .factor = (const double *)a->factor.data,
                    .skip = (const int32_t *)a->skip.data,
+                   .values = (const step_values *)a->values.data,
+                   .decays = a->decays,
                    .n = tensor_count(a->p),
-                   .keep = two_of(1 - a->lr * a->decay),
                    .beta1 = two_of(a->beta1),
                    .beta2 = two_of(a->beta2),
                    .one_less_beta1 = (float)(1 - a->beta1),
                    .one_less_beta2 = (float)(1 - a->beta2),
-                   .step_size = (float)(a->lr / (1 - pow(a->beta1, (double)a->step))),
-                   .unbias = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step))),
                    .eps = (float)a->eps};
     if (!j.n)
         return;
     if (flat_aligned(a->p) && flat_aligned(a->g) && flat_aligned(a->m) && flat_aligned(a->v) &&
         (tensor_none(a->copy) || flat_aligned(a->copy)))
-        adamw<4><<<(unsigned)ceil_div(j.n, THREADS * 4), THREADS, 0, stream_of(o)>>>(j);
+        adamw<4><<<(unsigned)ceil_div(j.n, SPAN), THREADS, 0, stream_of(o)>>>(j);
     else
-        adamw<1><<<(unsigned)ceil_div(j.n, THREADS), THREADS, 0, stream_of(o)>>>(j);
+        adamw<1><<<(unsigned)ceil_div(j.n, SPAN), THREADS, 0, stream_of(o)>>>(j);
     dev_cuda_check(o->dev, "launch");
 }
 
@@ -104,21 +125,24 @@ struct sgd_job {
     flat p, m, g, copy; /* m, copy: or none */
     const double *factor;
     const int32_t *skip;
+    const step_values *values;
+    bool decays;
     int64_t n;
-    float lr, momentum, decay;
+    float momentum;
 };
 
 template <int VEC> static __device__ void sgd_elements(const sgd_job &j, float factor, int64_t i)
 {
+    const float lr = (float)j.values->lr, decay = j.decays ? (float)j.values->decay : 0;
     float p[VEC], g[VEC], m[VEC] = {0};
     flat_load(p, j.p, i);
     flat_load(g, j.g, i);
     if (j.m.p)
         flat_load(m, j.m, i);
     for (int k = 0; k < VEC; k++) {
-        g[k] = fmaf(g[k], factor, p[k] * j.decay);
+        g[k] = fmaf(g[k], factor, p[k] * decay);
         m[k] = j.m.p ? fmaf(m[k], j.momentum, g[k]) : g[k];
-        p[k] = fmaf(m[k], -j.lr, p[k]);
+        p[k] = fmaf(m[k], -lr, p[k]);
     }
     flat_store(j.p, i, p);
     if (j.m.p)
@@ -149,10 +173,10 @@ extern "C" void cuda_sgd(ops *o, const void *args, void *)
                  .copy = flat_of(a->copy),
                  .factor = (const double *)a->factor.data,
                  .skip = (const int32_t *)a->skip.data,
+                 .values = (const step_values *)a->values.data,
+                 .decays = a->decays,
                  .n = tensor_count(a->p),
-                 .lr = (float)a->lr,
-                 .momentum = (float)a->momentum,
-                 .decay = (float)a->decay};
+                 .momentum = (float)a->momentum};
     if (!j.n)
         return;
     if (flat_aligned(a->p) && flat_aligned(a->g) && (tensor_none(a->m) || flat_aligned(a->m)) &&
@@ -248,10 +272,11 @@ extern "C" void cuda_sumsq(ops *o, const void *args, void *scratch)
 /* ---- clipping ----------------------------------------------------------------------------------
  */
 
-static __global__ void clip(const double *total, const double *count, double *norm, double *factor,
-                            int32_t *skip, double max_norm)
+static __global__ void clip(const double *total, const double *count, const double *scale,
+                            double *norm, double *factor, int32_t *skip, double max_norm)
 {
-    double share = count && *count > 1 ? *count : 1, length = sqrt(*total) / share, f = 1;
+    double share = (count && *count > 1 ? *count : 1) * (scale ? *scale : 1);
+    double length = sqrt(*total) / share, f = 1;
     bool finite = isfinite(length);
     if (!finite)
         f = 0;
@@ -266,7 +291,25 @@ extern "C" void cuda_clip(ops *o, const void *args, void *)
 {
     const clip_args *a = (const clip_args *)args;
     clip<<<1, 1, 0, stream_of(o)>>>((const double *)a->total.data, (const double *)a->count.data,
-                                    (double *)a->norm.data, (double *)a->factor.data,
-                                    (int32_t *)a->skip.data, a->max_norm);
+                                    (const double *)a->scale.data, (double *)a->norm.data,
+                                    (double *)a->factor.data, (int32_t *)a->skip.data, a->max_norm);
+    dev_cuda_check(o->dev, "launch");
+}
+
+/* ---- the values of a step ----------------------------------------------------------------------
+ */
+
+static __global__ void select_row(const double *x, const int32_t *skip, double *y, int n)
+{
+    if ((int)threadIdx.x < n)
+        y[threadIdx.x] = x[(*skip ? n : 0) + (int)threadIdx.x];
+}
+
+extern "C" void cuda_select(ops *o, const void *args, void *)
+{
+    const select_args *a = (const select_args *)args;
+    const int n = (int)a->y.size[0];
+    select_row<<<1, threads_for(n, 1024), 0, stream_of(o)>>>(
+        (const double *)a->x.data, (const int32_t *)a->skip.data, (double *)a->y.data, n);
     dev_cuda_check(o->dev, "launch");
 }

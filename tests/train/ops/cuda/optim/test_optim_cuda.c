@@ -16,6 +16,7 @@
 #include "tests/t.h"
 #include "tests/train/ops/cuda/narrow.h"
 #include "train/ops/cuda/ops_cuda.h"
+#include "train/ops/values.h"
 #include "train/tensor/cuda/dev_cuda.h"
 
 enum { IMAGE = 16 << 20, WORKSPACE = 64 << 20, MOST = 8, POISON = 0xff };
@@ -127,6 +128,13 @@ static struct tensor put(enum dtype d, int64_t n, int shift, double scale)
     return t;
 }
 
+static struct tensor values(struct step_values v)
+{
+    struct tensor t = put(DTYPE_F64, STEP_VALUES, 0, 0);
+    memcpy(t.data, &v, sizeof(v));
+    return t;
+}
+
 static struct tensor out(struct tensor t, double absolute)
 {
     T_CHECK(image.outs < MOST);
@@ -156,12 +164,13 @@ union args {
 static union args moved_args(struct side *s, enum op op, const union args *a)
 {
     union args m = *a;
-    struct tensor *adamw[] = {&m.adamw.p,    &m.adamw.g,    &m.adamw.m,     &m.adamw.v,
-                              &m.adamw.copy, &m.adamw.skip, &m.adamw.factor};
-    struct tensor *sgd[] = {&m.sgd.p, &m.sgd.g, &m.sgd.m, &m.sgd.copy, &m.sgd.skip, &m.sgd.factor};
+    struct tensor *adamw[] = {&m.adamw.p,    &m.adamw.g,    &m.adamw.m,      &m.adamw.v,
+                              &m.adamw.copy, &m.adamw.skip, &m.adamw.factor, &m.adamw.values};
+    struct tensor *sgd[] = {&m.sgd.p,    &m.sgd.g,      &m.sgd.m,     &m.sgd.copy,
+                            &m.sgd.skip, &m.sgd.factor, &m.sgd.values};
     struct tensor *sumsq[] = {&m.sumsq.total, &m.sumsq.x};
     struct tensor **all = op == OP_ADAMW ? adamw : op == OP_SGD ? sgd : sumsq;
-    int n = op == OP_ADAMW ? 7 : op == OP_SGD ? 6 : 2;
+    int n = op == OP_ADAMW ? 8 : op == OP_SGD ? 7 : 2;
     for (int i = 0; i < n; i++)
         *all[i] = moved(s, *all[i]);
     return m;
@@ -236,12 +245,9 @@ static void adamw(int64_t n, uint32_t bits)
              dtype_name(o->real), dtype_name(o->grad), dtype_name(o->master),
              dtype_name(o->moment[0]), dtype_name(o->moment[1]), bits);
     begin();
-    union args a = {.adamw = {.lr = 3e-4,
-                              .beta1 = 0.9,
-                              .beta2 = 0.999,
-                              .eps = 1e-8,
-                              .decay = 0.1,
-                              .step = bits & 8 ? 12345 : 1 + bits % 3}};
+    union args a = {.adamw = {.decays = true, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}};
+    a.adamw.values =
+        values(step_values_make(3e-4, 0.1, bits & 8 ? 12345 : 1 + bits % 3, 0.9, 0.999));
     a.adamw.p = out(put(o->master, n, shift, 0.02), 2e-9);
     a.adamw.g = put(o->grad, n, bits & 2 ? shift : 0, 1e-3);
     a.adamw.m = out(put(o->moment[0], n, shift, 1e-3), 1e-10);
@@ -264,7 +270,8 @@ static void skipped(void)
 {
     const struct ops *o = &gpu.ops;
     begin();
-    union args a = {.adamw = {.lr = 1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .step = 1}};
+    union args a = {.adamw = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}};
+    a.adamw.values = values(step_values_make(1, 0, 1, 0.9, 0.999));
     a.adamw.p = put(o->master, 1027, 0, 1);
     a.adamw.g = put(o->grad, 1027, 0, 1);
     a.adamw.m = put(o->moment[0], 1027, 0, 1);
@@ -283,7 +290,8 @@ static void sgd(int64_t n, uint32_t bits)
     snprintf(name, sizeof(name), "sgd n %lld, %s %s %s, bits %u", (long long)n, dtype_name(o->real),
              dtype_name(o->grad), dtype_name(o->master), bits);
     begin();
-    union args a = {.sgd = {.lr = 3e-2, .momentum = 0.9, .decay = bits & 4 ? 0.1 : 0}};
+    union args a = {.sgd = {.momentum = 0.9, .decays = bits & 4}};
+    a.sgd.values = values(step_values_make(3e-2, 0.1, 1, 0, 0));
     a.sgd.p = out(put(o->master, n, bits & 1, 0.02), 2e-9);
     a.sgd.g = put(o->grad, n, bits & 1, 1e-3);
     if (bits & 2)

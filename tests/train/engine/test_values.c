@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * All that differs between two steps or micro-batches changes here from one to the next: learning
+ * rate, weight decay, the step's number, the clip factor, the loss scale (doubled after each
+ * step), labels that count, and the rows of dropout. Gradients of a step are compared with those of
+ * another rank, which has no loss scale and takes the micro-batches the other way round, and the
+ * update with AdamW's formula.
+ */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "dataset/sample/batch.h"
+#include "dataset/sample/feed.h"
+#include "tests/t.h"
+#include "tests/train/tiny.h"
+#include "train/engine/step.h"
+#include "train/engine/values.h"
+
+enum { MICROS = 2, STEPS = 4, SAMPLES = STEPS * MICROS * TINY_ROWS };
+
+static struct rank rank, plain;
+
+/* Micro-batches have unlike numbers of labels. */
+static int make_row(const void *self, uint64_t k, struct feed_row *ret, struct err *e)
+{
+    (void)self;
+    (void)e;
+    for (uint64_t i = 0; i < TINY_LENGTH; i++) {
+        ret->tokens[i] = (int32_t)(t_rand(k, 2 * i) % TINY_VOCAB);
+        ret->labels[i] = (int32_t)(t_rand(k, 2 * i + 1) % TINY_VOCAB);
+        ret->loss_mask[i] = i > k % 5 ? 1 : 0;
+        ret->position[i] = (int32_t)i;
+    }
+    ret->ends[0] = TINY_LENGTH;
+    ret->nends = 1;
+    return 0;
+}
+
+static struct loader *open_loader(struct rank *r, int64_t first)
+{
+    static const struct feed feed = {.row = make_row,
+                                     .count = 1 << 20,
+                                     .seq_length = TINY_LENGTH,
+                                     .pad = -1,
+                                     .name = "values",
+                                     .part = "train"};
+    struct batch_layout l = {.eod = -1};
+    struct loader *in;
+    struct err e;
+    rank_share_batches(r, &l);
+    T_OK(loader_create(&feed, &l, (uint64_t)first, 1, &in, &e), &e);
+    return in;
+}
+
+static struct rank_config configure(struct spec s)
+{
+    struct rank_config c = tiny_config(s, DTYPE_F64);
+    c.micros = MICROS;
+    c.clip = 0.05;
+    c.lr = (struct lr){.style = LR_LINEAR, .max = 0.01, .warmup = SAMPLES, .decay = 2 * SAMPLES};
+    c.decay = (struct decay){.style = DECAY_LINEAR, .start = 0.01, .end = 0.5, .samples = SAMPLES};
+    return c;
+}
+
+/* The gradients of the step after rank.at, without a loss scale. */
+static void plain_gradients(void)
+{
+    struct err e;
+    op_fill(&plain.ops, &(struct fill_args){.y = plain.grads, .value = 0});
+    memcpy(plain.weights.data, rank.weights.data, tensor_bytes(rank.weights));
+    for (int i = MICROS - 1; i >= 0; i--) {
+        const struct batch *b;
+        double labels = 0;
+        struct loader *in = open_loader(&plain, rank.at.consumed + i * TINY_ROWS);
+        T_OK(loader_next(in, &b, &e), &e);
+        for (int k = 0; k < TINY_ROWS * TINY_LENGTH; k++)
+            labels += (double)b->loss_mask[k];
+        step_issue_micro(&plain, b, 1 / (labels * MICROS));
+        loader_destroy(in);
+    }
+}
+
+static void same_gradients(double scale)
+{
+    const double *got = rank.grads.data, *want = plain.grads.data;
+    for (int64_t k = 0; k < rank.params.elements; k++)
+        T_NEAR(got[k] / scale, want[k], 1e-11 + 1e-9 * fabs(want[k]));
+}
+
+struct adam {
+    double *p, *m, *v;
+};
+
+static void update(struct adam *a, double lr, double wd, int number)
+{
+    const struct rank_config *c = &rank.config;
+    const double *g = plain.grads.data;
+    double sum = 0;
+    for (int64_t k = 0; k < rank.params.elements; k++)
+        sum += g[k] * g[k];
+    double factor = c->clip / (sqrt(sum) + 1e-6);
+    T_CHECK(factor < 1);
+    for (int i = 0; i < rank.params.n; i++) {
+        const struct param *q = &rank.params.at[i];
+        for (int64_t k = q->offset; k < q->offset + q->count; k++) {
+            double x = g[k] * factor;
+            a->m[k] = c->beta1 * a->m[k] + (1 - c->beta1) * x;
+            a->v[k] = c->beta2 * a->v[k] + (1 - c->beta2) * x * x;
+            double m = a->m[k] / (1 - pow(c->beta1, number));
+            double v = a->v[k] / (1 - pow(c->beta2, number));
+            a->p[k] -= lr * (m / (sqrt(v) + c->eps) + (q->decay ? wd * a->p[k] : 0));
+        }
+    }
+}
+
+static void steps_of(struct spec s)
+{
+    struct err e;
+    struct rank_config c = configure(s);
+    T_OK(rank_open(&plain, &c, &e), &e);
+    c.scale = (struct loss_scale){.first = 1024, .dynamic = true, .least = 1, .window = 1};
+    T_OK(rank_open(&rank, &c, &e), &e);
+    size_t n = (size_t)rank.params.elements;
+    struct adam a = {mem_new(n, sizeof(double)), mem_new(n, sizeof(double)),
+                     mem_new(n, sizeof(double))};
+    memcpy(a.p, rank.weights.data, n * sizeof(double));
+    struct loader *in = open_loader(&rank, 0);
+    for (int step = 1; step <= STEPS; step++) {
+        struct step_result ret;
+        const struct cursor at = rank.at;
+        double lr = lr_at(&c.lr, at.scheduled), wd = decay_at(&c.decay, at.scheduled);
+        T_NEAR(at.scale.scale, 1024 * pow(2, step - 1), 0);
+        plain_gradients();
+        T_OK(step_train(&rank, in, &ret, &e), &e);
+        same_gradients(at.scale.scale);
+        update(&a, lr, wd, step);
+        for (size_t k = 0; k < n; k++)
+            T_NEAR(((double *)rank.weights.data)[k], a.p[k], 1e-9);
+        memcpy(a.p, rank.weights.data, n * sizeof(double));
+    }
+    loader_destroy(in);
+    free(a.p);
+    free(a.m);
+    free(a.v);
+    rank_close(&rank);
+    rank_close(&plain);
+}
+
+static void gpt_with_dropout(void)
+{
+    struct spec s = tiny_gpt();
+    s.hidden_dropout = s.attention_dropout = 0.2;
+    steps_of(s);
+}
+
+static void mixture(void)
+{
+    steps_of(tiny_mixtral());
+}
+
+/* The seed is that of the run. */
+static void seeds_differ(void)
+{
+    struct err e;
+    struct spec s = tiny_gpt();
+    struct batch b;
+    double loss[2];
+    s.hidden_dropout = 0.5;
+    struct rank_config c = configure(s);
+    tiny_batch(&b, 1);
+    for (uint64_t i = 0; i < 2; i++) {
+        T_OK(rank_open(&rank, &c, &e), &e);
+        rank.config.seed = 70 + i; /* the same weights */
+        loss[i] = tiny_loss(&rank, &b, true);
+        rank_close(&rank);
+    }
+    T_CHECK(fabs(loss[0] - loss[1]) > 1e-6);
+    batch_finish(&b);
+}
+
+T_MAIN(T_CASE(gpt_with_dropout), T_CASE(mixture), T_CASE(seeds_differ))
