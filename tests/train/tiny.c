@@ -51,22 +51,87 @@ struct spec tiny_llama(void)
                          .init_std = 0.3};
 }
 
+/* ---- families, whatever their size ---------------------------------------------------------- */
+
+void tiny_as_qwen3(struct spec *s)
+{
+    s->head_dim = 6; /* wider together than the model */
+    s->qk_norm = true;
+}
+
+void tiny_as_neox(struct spec *s)
+{
+    s->position = SPEC_ROPE;
+    s->rope_percent = 0.5;
+    s->act = SPEC_GELU_ERF;
+    s->tied = false;
+    s->parallel = true;
+}
+
+void tiny_as_phi3(struct spec *s, int64_t old_length)
+{
+    static const double near[] = {1, 1.5, 2}, far[] = {1.25, 3, 4};
+    s->rope_scaling = SPEC_ROPE_LONG;
+    s->rope_old_length = old_length;
+    s->longrope = (struct spec_longrope){.attention = 1.19};
+    BUG_ON(spec_rotary(s) > 6, "%lld channels are turned", (long long)spec_rotary(s));
+    for (int64_t i = 0; i < spec_rotary(s) / 2; i++) {
+        s->longrope.near[i] = near[i];
+        s->longrope.far[i] = far[i];
+    }
+}
+
+void tiny_as_mistral(struct spec *s, int64_t every)
+{
+    s->window = 3;
+    for (int64_t l = 0; l < SPEC_LAYERS_MAX; l++)
+        if ((l + 1) % every)
+            spec_layers_add(&s->windowed, l);
+}
+
+void tiny_as_gemma2(struct spec *s)
+{
+    s->act = SPEC_GEGLU_TANH;
+    s->tied = true;
+    s->zero_centered = s->post_norm = s->embed_scale = true;
+    s->score_cap = 2;
+    s->head_cap = 3;
+    s->query_scalar = 7;
+}
+
+void tiny_as_gemma3(struct spec *s)
+{
+    tiny_as_gemma2(s);
+    s->score_cap = s->head_cap = 0;
+    s->qk_norm = true;
+    s->rope_scaling = SPEC_ROPE_LINEAR;
+    s->rope_factor = 8;
+    s->rope_base = 1000;
+    s->rope_local_base = 10;
+}
+
+void tiny_as_qwen_moe(struct spec *s, int64_t shared_ffn)
+{
+    s->qkv_bias = true;
+    s->route_before = true;
+    s->shared_ffn = shared_ffn;
+    s->shared_gate = true;
+    spec_layers_add(&s->dense, 1);
+}
+
+/* ---- one of each ---------------------------------------------------------------------------- */
+
 struct spec tiny_qwen3(void)
 {
     struct spec s = tiny_llama();
-    s.head_dim = 6;
-    s.qk_norm = true;
+    tiny_as_qwen3(&s);
     return s;
 }
 
 struct spec tiny_neox(void)
 {
     struct spec s = tiny_gpt();
-    s.position = SPEC_ROPE;
-    s.rope_percent = 0.5;
-    s.act = SPEC_GELU_ERF;
-    s.tied = false;
-    s.parallel = true;
+    tiny_as_neox(&s);
     return s;
 }
 
@@ -74,41 +139,28 @@ struct spec tiny_phi3(void)
 {
     struct spec s = tiny_llama();
     s.head_dim = 6;
-    s.rope_scaling = SPEC_ROPE_LONG;
-    s.rope_old_length = TINY_LENGTH / 2;
-    s.longrope = (struct spec_longrope){{1, 1.5, 2}, {1.25, 3, 4}, 1.19};
+    tiny_as_phi3(&s, TINY_LENGTH / 2);
     return s;
 }
 
 struct spec tiny_mistral(void)
 {
     struct spec s = tiny_llama();
-    s.window = 3;
-    spec_layers_add(&s.windowed, 0);
+    tiny_as_mistral(&s, 2);
     return s;
 }
 
 struct spec tiny_gemma2(void)
 {
     struct spec s = tiny_mistral();
-    s.act = SPEC_GEGLU_TANH;
-    s.tied = true;
-    s.zero_centered = s.post_norm = s.embed_scale = true;
-    s.score_cap = 2;
-    s.head_cap = 3;
-    s.query_scalar = 7;
+    tiny_as_gemma2(&s);
     return s;
 }
 
 struct spec tiny_gemma3(void)
 {
-    struct spec s = tiny_gemma2();
-    s.score_cap = s.head_cap = 0;
-    s.qk_norm = true;
-    s.rope_scaling = SPEC_ROPE_LINEAR;
-    s.rope_factor = 8;
-    s.rope_base = 1000;
-    s.rope_local_base = 10;
+    struct spec s = tiny_mistral();
+    tiny_as_gemma3(&s);
     return s;
 }
 
@@ -127,11 +179,7 @@ struct spec tiny_qwen_moe(void)
 {
     struct spec s = tiny_mixtral();
     s.layers = 3;
-    s.qkv_bias = true;
-    s.route_before = true;
-    s.shared_ffn = 14;
-    s.shared_gate = true;
-    spec_layers_add(&s.dense, 1);
+    tiny_as_qwen_moe(&s, 14);
     return s;
 }
 

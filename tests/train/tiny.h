@@ -41,6 +41,19 @@ struct spec tiny_mixtral(void);
 /* Qwen2-MoE: a shared expert with a gate, biases on q, k and v, the second of 3 layers dense. */
 struct spec tiny_qwen_moe(void);
 
+/*
+ * What makes a Llama, of another size, too, a model of that family; of a GPT, GPT-NeoX; of a
+ * Mistral, Gemma; of a Mixtral, Qwen2-MoE. Phi-3's longrope turns at most 3 pairs; Mistral's
+ * windows are in all layers but each `every`th.
+ */
+void tiny_as_qwen3(struct spec *s);
+void tiny_as_neox(struct spec *s);
+void tiny_as_phi3(struct spec *s, int64_t old_length);
+void tiny_as_mistral(struct spec *s, int64_t every);
+void tiny_as_gemma2(struct spec *s);
+void tiny_as_gemma3(struct spec *s);
+void tiny_as_qwen_moe(struct spec *s, int64_t shared_ffn);
+
 struct rank_config tiny_config(struct spec spec, enum dtype real);
 
 /* A batch of random ids; every seventh label is masked out. Owned by the caller: batch_finish. */

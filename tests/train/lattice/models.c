@@ -26,20 +26,15 @@ struct spec cell_llama(void)
 struct spec cell_qwen3(void)
 {
     struct spec s = cell_llama();
-    s.head_dim = 6; /* 8 heads are wider than the model */
-    s.qk_norm = true;
+    tiny_as_qwen3(&s); /* 8 heads are wider than the model */
     return s;
 }
 
 struct spec cell_neox(void)
 {
     struct spec s = cell_gpt();
-    s.position = SPEC_ROPE;
     s.head_dim = 4;
-    s.rope_percent = 0.5;
-    s.act = SPEC_GELU_ERF;
-    s.tied = false;
-    s.parallel = true;
+    tiny_as_neox(&s);
     return s;
 }
 
@@ -48,9 +43,7 @@ struct spec cell_phi3(void)
     struct spec s = cell_llama();
     s.rope_percent = 0.5;
     s.head_dim = 8;
-    s.rope_scaling = SPEC_ROPE_LONG;
-    s.rope_old_length = 4;
-    s.longrope = (struct spec_longrope){{1, 1.5}, {1.25, 3}, 1.19};
+    tiny_as_phi3(&s, 4);
     return s;
 }
 
@@ -68,53 +61,35 @@ struct spec cell_mixtral(void)
 struct spec cell_mistral(void)
 {
     struct spec s = cell_llama();
-    s.window = 3;
-    for (int64_t l = 0; l < SPEC_LAYERS_MAX; l++)
-        if (l % 3 != 2)
-            spec_layers_add(&s.windowed, l);
+    tiny_as_mistral(&s, 3);
     return s;
 }
 
 struct spec cell_qwen_moe(void)
 {
     struct spec s = cell_mixtral();
-    s.qkv_bias = true;
-    s.route_before = true;
-    s.shared_ffn = 24;
-    s.shared_gate = true;
     s.ffn = 32;
-    spec_layers_add(&s.dense, 1);
+    tiny_as_qwen_moe(&s, 24);
     return s;
 }
 
 struct spec cell_qwen3_moe(void)
 {
     struct spec s = cell_mixtral();
-    s.qk_norm = true;
-    s.head_dim = 6;
+    tiny_as_qwen3(&s);
     return s;
 }
 
 struct spec cell_gemma2(void)
 {
     struct spec s = cell_mistral();
-    s.act = SPEC_GEGLU_TANH;
-    s.tied = true;
-    s.zero_centered = s.post_norm = s.embed_scale = true;
-    s.score_cap = 2;
-    s.head_cap = 3;
-    s.query_scalar = 7;
+    tiny_as_gemma2(&s);
     return s;
 }
 
 struct spec cell_gemma3(void)
 {
-    struct spec s = cell_gemma2();
-    s.score_cap = s.head_cap = 0;
-    s.qk_norm = true;
-    s.rope_scaling = SPEC_ROPE_LINEAR;
-    s.rope_factor = 8;
-    s.rope_base = 1000;
-    s.rope_local_base = 10;
+    struct spec s = cell_mistral();
+    tiny_as_gemma3(&s);
     return s;
 }
