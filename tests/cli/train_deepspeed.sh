@@ -84,6 +84,8 @@ check grep -Eq '^loss-scale-rule *= *"?megatron' .out
 echo '{"fp16": {"enabled": true, "loss_scale": 32}}' >ds.json
 expect 0 "$TRAIN" run --device cpu $run $ds
 out_has "loss scale: 32.0 |"
+expect 0 "$TRAIN" run --dry-run --device cpu $run $ds
+check [ -z "$(grep initial_scale_power .out)" ]
 echo '{"fp16": {"enabled": false}}' >ds.json
 expect 0 "$TRAIN" run --print-config --device cpu $run $ds
 check grep -Eq '^loss-scale-rule *= *"?megatron' .out
