@@ -58,10 +58,19 @@ void log_line(enum log_level level, const char *fmt, ...)
     va_end(ap);
 }
 
+/* A line without a label, at any level. */
+static void bare_line(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    line(LOG_INFO, fmt, ap);
+    va_end(ap);
+}
+
 int log_err(const struct err *e)
 {
     log_line(LOG_ERROR, "%s", e->msg);
     if (e->hint[0])
-        log_line(LOG_INFO, "hint: %s", e->hint);
+        bare_line("hint: %s", e->hint);
     return e->code;
 }

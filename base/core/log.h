@@ -25,8 +25,8 @@ void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(
 #define log_info(...) log_line(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
 
-/* Prints "error: sentence" and, if there is one, "hint: ..."; returns e->code for main to
- * pass on. */
+/* Prints "error: sentence" and, if there is one, "hint: ...", at any level; returns e->code
+ * for main to pass on. */
 int log_err(const struct err *e);
 
 #endif

@@ -157,3 +157,16 @@ expect 2 "$TOK" train --special_tokens X file
 err_has "--special_tokens took 'file' as a value"
 expect 2 "$TOK" extend --output Q --add-special X P
 err_has "--add-special took 'P' as a value"
+
+t "the summary of the build says why there is no CUDA, and names no package that is too old"
+if [ -f "$BUILD/meson-logs/meson-log.txt" ]; then
+    grep 'GPU (cuda)' "$BUILD/meson-logs/meson-log.txt" | tail -n 1 >summary
+    if grep -q '"name": "cuda", "value": "disabled"' "$BUILD/meson-info/intro-buildoptions.json"; then
+        check grep -q ': no: -Dcuda=disabled' summary
+    elif ! grep -q 'toolkit found' summary; then
+        check grep -q 'needs nvcc of the CUDA toolkit, 12 or newer, from NVIDIA' summary
+    fi
+    check [ "$(grep -c 'apt-get' summary)" = 0 ]
+else
+    skip "no log of meson"
+fi

@@ -58,6 +58,8 @@ printf '{"text": "1 2"}\r{"text": "3"}\r' >cr.jsonl
 expect 3 build --input cr.jsonl $null
 err_has "cr.jsonl: line 1:"
 err_has "lines end in CR alone: convert it, tr"
+expect 3 build --quiet --input cr.jsonl $null
+err_has "lines end in CR alone: convert it, tr"
 
 t "plain text given as JSONL: the hint is its option"
 rm -f o_*

@@ -124,3 +124,11 @@ t "the keys of a record are listed when the one asked for is missing"
 echo '{"content": "a", "meta": {"body": "b"}}' >keys.jsonl
 expect 3 encode keys.jsonl
 err_has 'keys.jsonl, line 1: the object has no key "text"; its keys are content, meta.body'
+
+t "lines that end in CR alone: the hint converts them"
+printf '{"text": "a"}\r{"text": "b"}\r' >cr.jsonl
+expect 3 encode cr.jsonl
+err_has "lines end in CR alone: convert it, tr"
+tr '\r' '\n' <cr.jsonl >lf.jsonl
+expect 0 encode lf.jsonl
+check [ "$(wc -l <.out)" = 2 ]

@@ -142,6 +142,16 @@ static int bad_record(const struct docs *d, struct err *e)
     return ERR_DATA;
 }
 
+/* Records on lines that end in CR alone look like one. */
+static bool ends_in_cr(const char *p, size_t n)
+{
+    const char *end = p + n;
+    while (p < end && (p = memchr(p, '\r', (size_t)(end - p))) != NULL && ++p < end)
+        if (*p == '{')
+            return true;
+    return false;
+}
+
 static int blank_before(struct docs *d, struct err *e)
 {
     d->line = d->blank;
@@ -186,7 +196,10 @@ static int parse_record(struct docs *d, const char *p, size_t n, struct err *e)
         code = documents_judge(d, k, d->value[k].kind, e);
     if (code) {
         say_keys(d, p, n, e);
-        return bad_record(d, e);
+        code = bad_record(d, e);
+        if (ends_in_cr(p, n))
+            err_hint(e, "its lines end in CR alone: convert it, tr '\\r' '\\n' <FILE >OTHER");
+        return code;
     }
     d->next_value = 0;
     return 0;

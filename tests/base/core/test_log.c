@@ -62,7 +62,9 @@ static void errors_and_hints(void)
     err_set(&e, ERR_DATA, "100%% of %s", "it");
     int first = log_err(&e);
     err_hint(&e, "do this");
+    log_set_level(LOG_ERROR);
     int second = log_err(&e);
+    log_set_level(LOG_INFO);
     caught(saved, t_path("stderr"), &said);
     T_EQ(first, ERR_DATA);
     T_EQ(second, ERR_DATA);
