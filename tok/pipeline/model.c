@@ -318,7 +318,8 @@ static void open_letters(struct pipe *p)
         char text[4];
         int32_t id = vocab_find(&s->vocab, text, letter_put(text, (uint8_t)b));
         p->byte_sym[b] = id < 0 ? SYM_NONE : (uint32_t)id;
-        p->all_bytes &= id >= 0;
+        bool never = b == 0xc0 || b == 0xc1 || b >= 0xf5; /* in UTF-8 */
+        p->all_bytes &= id >= 0 || (never && !s->ignore_merges);
     }
     if (p->all_bytes && !s->ignore_merges)
         pipe_open_cuts(p, NULL);

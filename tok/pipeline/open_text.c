@@ -6,50 +6,6 @@
 
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
-#include "tok/bpe/stream.h"
-#include "tok/pretok/scan_open.h"
-#include "tok/pretok/split_open.h"
-
-enum {
-    ENOUGH = 1 << 16,   /* bytes that are worth looking at */
-    LONG = 1 << 12,     /* bytes of a pre-token that is encoded before its end; more than a token */
-    STREAMED = 1 << 16, /* bytes of a segment that goes to the stream */
-    BEHIND = 8          /* bytes on either side of a position that may decide whether it splits */
-};
-
-struct pipe_open {
-    struct buf raw;  /* the beginning of a character */
-    struct buf text; /* `head` bytes that stand for the beginning of a pre-token (scan_shorten),
-                        then what is not encoded yet */
-    size_t head;
-    size_t enough; /* bytes of `text` from which it is looked at again */
-    struct scan_open scan;
-    struct buf segment; /* of the pre-token that is open: its last segment. Of one that streams,
-                           bytes from `done` on are not in the stream */
-    size_t done, least; /* least: bytes from which it is looked at again */
-    bool streaming, unfit;
-    struct bpe_stream *stream;
-    struct buf context;
-    /* of patterns of no family: words that are encoded together, the last of which may be open */
-    struct split_open *split;
-    struct buf words;
-    size_t nwords;
-    bool feeding; /* the last one is in `segment` */
-    /* of a text that is split into segments: */
-    size_t seen;        /* bytes of `text` that were searched for added tokens */
-    bool begun;         /* the text between added tokens is encoded in part, */
-    bool later;         /* or all of it, or a token */
-    size_t enough_word; /* bytes of a word that is unknown, whatever follows */
-};
-
-struct run {
-    const struct pipe *p;
-    struct pipe_work *w;
-    struct pipe_open *o;
-    struct tok_ids *ids;
-    struct tok_tally *tally;
-    struct err *e;
-};
 
 static bool plain_tokens(const struct pipe_spec *s, bool raw)
 {
@@ -76,15 +32,25 @@ static bool can_split(const struct pipe *p)
     return split;
 }
 
+/* Whether the normalizer is none, or a normal form. */
+static bool is_form(const struct pipe_spec *s)
+{
+    return !s->nnorm || (s->nnorm == 1 && s->norm[0].kind <= NORM_NFKD);
+}
+
+static bool scans(const struct pipe *p)
+{
+    return p->family != SCAN_NONE && !p->spec.nnorm && !(p->raw && p->normal);
+}
+
 bool pipe_can_open(const struct pipe *p)
 {
     if (p->random || p->mode == TOK_SPECIALS_ERROR)
         return false;
     if (p->segments)
         return plain_tokens(&p->spec, true) && !strips(&p->spec);
-    return p->all_bytes && !p->spec.nnorm && !(p->raw && p->normal) &&
-           plain_tokens(&p->spec, false) &&
-           (p->family != SCAN_NONE ? !p->spec.pre[0].prefix_space : can_split(p));
+    return p->all_bytes && is_form(&p->spec) && plain_tokens(&p->spec, false) &&
+           (scans(p) ? !p->spec.pre[0].prefix_space : can_split(p));
 }
 
 struct pipe_open *pipe_open_create(void)
@@ -103,11 +69,12 @@ void pipe_open_destroy(struct pipe_open *o)
     scan_open_finish(&o->scan);
     split_open_destroy(o->split);
     buf_finish(&o->words);
+    buf_finish(&o->normal);
     bpe_stream_destroy(o->stream);
     free(o);
 }
 
-static void drop_front(struct buf *b, size_t n)
+void open_drop(struct buf *b, size_t n)
 {
     b->len -= n;
     memmove(b->data, b->data + n, b->len);
@@ -133,12 +100,12 @@ static void open_stream_bytes(const struct run *r, size_t end, bool last)
     o->streaming = !last;
     size_t gone = last ? end : end > BEHIND ? end - BEHIND : 0;
     r->tally->steps += o->segment.len - gone;
-    drop_front(&o->segment, gone);
+    open_drop(&o->segment, gone);
     o->done = last ? 0 : end - gone;
     o->least = last ? 0 : o->least;
 }
 
-static void open_make_room(struct pipe_work *w, size_t n)
+void open_make_room(struct pipe_work *w, size_t n)
 {
     if (w->start_cap >= n + 1)
         return;
@@ -201,13 +168,13 @@ static int open_segments(const struct run *r, bool end)
     size_t used = r->w->cut[k];
     int code = k ? open_put_words(r, b->data, r->w->cut, k) : 0;
     r->tally->steps += n;
-    drop_front(b, used);
+    open_drop(b, used);
     o->least = used ? 0 : 2 * n;
     return code;
 }
 
 /* More bytes of the open pre-token. */
-static int open_feed(const struct run *r, const char *text, size_t n, bool end)
+int open_feed(const struct run *r, const char *text, size_t n, bool end)
 {
     struct pipe_open *o = r->o;
     int code = 0;
@@ -233,7 +200,7 @@ static int open_feed(const struct run *r, const char *text, size_t n, bool end)
 
 /* ---- text between added tokens --------------------------------------------------------------- */
 
-static int open_words(const struct run *r, const char *text, const uint32_t *start, size_t n)
+int open_words(const struct run *r, const char *text, const uint32_t *start, size_t n)
 {
     const uint32_t *at = start;
     if (r->p->by_merges) {
@@ -306,29 +273,44 @@ static size_t open_border(const struct run *r, bool last)
     return last || !a ? b->len : added_border(a, b->data, r->o->head, b->len, &r->tally->steps);
 }
 
-static int open_take(const struct run *r, bool last)
+/* *ret_used: the bytes not needed again. */
+int open_between(const struct run *r, struct between b, bool last, size_t *ret_used)
 {
-    const struct added *a = r->p->raw ? r->p->raw : r->p->normal;
-    struct pipe_open *o = r->o;
-    size_t n = open_border(r, last), done = 0, used = 0;
-    struct added_at at = {.from = o->head, .done = o->head};
+    size_t done = 0;
     uint64_t skipped = 0;
     int code = 0;
-    memset(buf_reserve(&o->text, TEXT_SLACK), 0, TEXT_SLACK);
-    buf_reset(&o->context);
-    while (!code && a &&
-           added_next(a, o->text.data, n, r->p->mode == TOK_SPECIALS_TEXT, &at, &skipped)) {
-        code = open_gap(r, o->text.data + done, at.start - done, true, &used);
-        *tok_ids_reserve(r->ids, 1) = at.token->id;
+    while (!code && b.added &&
+           added_next(b.added, b.text, b.n, r->p->mode == TOK_SPECIALS_TEXT, &b.at, &skipped)) {
+        code = b.gap(r, b.text + done, b.at.start - done, true, ret_used);
+        *tok_ids_reserve(r->ids, 1) = b.at.token->id;
         r->ids->n += !code;
-        done = at.done = at.end;
-        o->head = 0;
+        done = b.at.done = b.at.end;
     }
-    added_end(&at);
+    added_end(&b.at);
     r->tally->specials += skipped;
     if (!code)
-        code = open_gap(r, o->text.data + done, n - done, last, &used);
-    used += done;
+        code = b.gap(r, b.text + done, b.n - done, last, ret_used);
+    *ret_used += done;
+    return code;
+}
+
+size_t open_enough(size_t kept)
+{
+    return kept < ENOUGH / 2 ? ENOUGH : 2 * kept;
+}
+
+static int open_take(const struct run *r, bool last)
+{
+    struct pipe_open *o = r->o;
+    size_t n = open_border(r, last), used = 0;
+    memset(buf_reserve(&o->text, TEXT_SLACK), 0, TEXT_SLACK);
+    buf_reset(&o->context);
+    struct between b = {.added = r->p->raw ? r->p->raw : r->p->normal,
+                        .text = o->text.data,
+                        .n = n,
+                        .at = {.from = o->head, .done = o->head},
+                        .gap = open_gap};
+    int code = open_between(r, b, last, &used);
     r->tally->steps += o->text.len - used;
     buf_add(&o->context, o->text.data + used, o->text.len - used);
     size_t kept = o->text.len - used;
@@ -336,87 +318,7 @@ static int open_take(const struct run *r, bool last)
     struct buf swap = o->text;
     o->text = o->context;
     o->context = swap;
-    o->enough = kept < ENOUGH / 2 ? ENOUGH : 2 * kept;
-    return code;
-}
-
-/* ---- patterns of no family ------------------------------------------------------------------- */
-
-/* Encodes the words that are complete, and a long one that is open as far as it is sure. */
-static int open_flush(const struct run *r)
-{
-    struct pipe_open *o = r->o;
-    size_t from = o->nwords ? r->w->start[o->nwords] : 0, rest = o->words.len - from;
-    int code = 0;
-    if (o->nwords) {
-        memset(buf_reserve(&o->words, TEXT_SLACK), 0, TEXT_SLACK);
-        r->w->start[0] = 0;
-        code = open_words(r, o->words.data, r->w->start, o->nwords);
-    }
-    if (!code && rest >= LONG) {
-        code = open_feed(r, o->words.data + from, rest, false);
-        o->feeding = true;
-        rest = 0;
-    }
-    if (from)
-        memmove(o->words.data, o->words.data + from, rest);
-    o->words.len = rest;
-    o->nwords = 0;
-    r->tally->steps += rest;
-    return code;
-}
-
-static int open_piece(void *arg, const char *text, size_t n, bool ends, struct err *e)
-{
-    const struct run *r = arg;
-    struct pipe_open *o = r->o;
-    (void)e;
-    if (o->feeding) {
-        o->feeding = !ends;
-        return open_feed(r, text, n, ends);
-    }
-    size_t from = o->nwords ? r->w->start[o->nwords] : 0;
-    buf_add(&o->words, text, n);
-    open_make_room(r->w, o->words.len + TEXT_SLACK);
-    if (ends && o->words.len > from)
-        r->w->start[++o->nwords] = (uint32_t)o->words.len;
-    bool is_long = !ends && o->words.len - from >= LONG;
-    return is_long || o->words.len >= ENOUGH ? open_flush(r) : 0;
-}
-
-/* Text between added tokens; `ends`: all of it. */
-static int split_gap(const struct run *r, const char *text, size_t n, bool ends)
-{
-    struct pipe_open *o = r->o;
-    int code = split_open_put(o->split, text, n, ends, open_piece, (void *)r, r->e);
-    r->tally->steps += split_open_take_work(o->split);
-    return code ? code : open_flush(r);
-}
-
-static int split_take(const struct run *r, bool last)
-{
-    const struct added *a = r->p->raw ? r->p->raw : r->p->normal;
-    struct pipe_open *o = r->o;
-    size_t n = open_border(r, last), done = 0;
-    struct added_at at = {0};
-    uint64_t skipped = 0;
-    int code = 0;
-    if (!o->split)
-        o->split = pipe_split_open(&r->p->spec);
-    while (!code && a &&
-           added_next(a, o->text.data, n, r->p->mode == TOK_SPECIALS_TEXT, &at, &skipped)) {
-        code = split_gap(r, o->text.data + done, at.start - done, true);
-        *tok_ids_reserve(r->ids, 1) = at.token->id;
-        r->ids->n += !code;
-        done = at.done = at.end;
-    }
-    added_end(&at);
-    r->tally->specials += skipped;
-    if (!code)
-        code = split_gap(r, o->text.data + done, n - done, last);
-    drop_front(&o->text, n);
-    r->tally->steps += o->text.len;
-    o->enough = o->text.len < ENOUGH / 2 ? ENOUGH : 2 * o->text.len;
+    o->enough = open_enough(kept);
     return code;
 }
 
@@ -502,31 +404,19 @@ static int words_take(const struct run *r, bool last)
 {
     const struct added *a = r->p->raw;
     struct pipe_open *o = r->o;
-    struct added_at at = {.from = o->seen};
-    size_t used = 0, done = 0, n = o->text.len;
-    uint64_t skipped = 0;
-    int code = 0;
+    size_t used = 0, n = o->text.len;
     if (a && !last)
         n = added_border(a, o->text.data, 0, n, &r->tally->steps);
     memset(buf_reserve(&o->text, TEXT_SLACK), 0, TEXT_SLACK);
-    while (!code && a &&
-           added_next(a, o->text.data, n, r->p->mode == TOK_SPECIALS_TEXT, &at, &skipped)) {
-        code = words_gap(r, o->text.data + done, at.start - done, true, &used);
-        *tok_ids_reserve(r->ids, 1) = at.token->id;
-        r->ids->n += !code;
-        done = at.done = at.end;
-    }
-    added_end(&at);
-    r->tally->specials += skipped;
-    if (!code)
-        code = words_gap(r, o->text.data + done, n - done, last, &used);
-    used += done;
+    const struct between b = {
+        .added = a, .text = o->text.data, .n = n, .at = {.from = o->seen}, .gap = words_gap};
+    int code = open_between(r, b, last, &used);
     r->tally->steps += o->text.len - used;
-    drop_front(&o->text, used);
+    open_drop(&o->text, used);
     o->seen = n - used;
     if (!code && !last)
         words_shorten(r);
-    o->enough = o->text.len < ENOUGH / 2 ? ENOUGH : 2 * o->text.len;
+    o->enough = open_enough(o->text.len);
     return code;
 }
 
@@ -552,7 +442,7 @@ static void open_reset(struct pipe_open *o)
     if (o->streaming)
         bpe_stream_put(o->stream, NULL, 0, true, open_put_ids, &(struct tok_ids){0});
     o->streaming = o->feeding = false;
-    o->words.len = o->nwords = 0;
+    o->words.len = o->nwords = o->normal.len = o->seen_normal = o->enough_normal = 0;
     if (o->split)
         split_open_reset(o->split);
 }
@@ -572,13 +462,13 @@ int pipe_encode_open(const void *state, void *scratch, const char *text, size_t 
     buf_add(&o->text, o->raw.data, good);
     if (good < whole)
         tally->invalid += utf8_mend(&o->text, o->raw.data + good, whole - good);
-    drop_front(&o->raw, whole);
+    open_drop(&o->raw, whole);
     if (o->text.len > TEXT_MAX)
         code = err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", o->text.len);
     else if (last || o->text.len >= o->head + o->enough)
-        code = r.p->segments              ? words_take(&r, last)
-               : r.p->family != SCAN_NONE ? open_take(&r, last)
-                                          : split_take(&r, last);
+        code = r.p->segments ? words_take(&r, last)
+               : scans(r.p)  ? open_take(&r, last)
+                             : open_split_take(&r, last);
     if (o->stream)
         tally->steps += bpe_stream_take_work(o->stream);
     if (code || last)

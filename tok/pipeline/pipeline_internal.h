@@ -46,7 +46,7 @@ struct pipe {
      * here, and the model maps each byte to the id of its character.
      */
     bool letters;
-    bool all_bytes;          /* the vocabulary has the whole byte alphabet */
+    bool all_bytes;          /* the vocabulary has the byte alphabet of any text */
     uint32_t byte_sym[256];  /* id of the byte's character, SYM_NONE if there is none */
     struct string_map whole; /* ignore_merges: entries that are looked up whole, as bytes */
     struct buf whole_text;
@@ -211,7 +211,7 @@ int32_t pipe_as_it_is(const struct pipe *p, const char *text, size_t n);
  * characters. */
 bool pipe_piece_bytes(struct buf *b, const char *p, size_t n);
 
-/* ignore_merges.c: sets p->by_merges, p->cut and p->whole under ignore_merges. */
+/* Sets p->by_merges, p->cut and p->whole under ignore_merges. */
 void pipe_open_ignore_merges(struct pipe *p);
 
 /* unigram.c */

@@ -141,9 +141,9 @@ static void make_mixed(struct buf *b, uint64_t seed)
 
 static void ids_are_those_of_the_whole(void)
 {
-    static const char *const pattern[] = {"gpt2", "cl100k", "o200k", "llama3",
+    static const char *const pattern[] = {"gpt2", "cl100k", "o200k", "llama3",  "qwen",
                                           "v1",   "v2",     OTHER,   OTHER_GAPS};
-    enum { PATTERNS = WEFT_PCRE2 ? 8 : 6 };
+    enum { PATTERNS = WEFT_PCRE2 ? 9 : 7 };
     struct buf text = {0};
     struct tokenizer *t;
     uint64_t rounds = full() ? 40 : 1;
@@ -184,8 +184,8 @@ static void is_linear(struct tokenizer *t, size_t k)
 
 static void byte_level_is_linear(void)
 {
-    static const char *const pattern[] = {"gpt2", "cl100k", OTHER};
-    for (int i = 0; i < (WEFT_PCRE2 ? 3 : 2); i++) {
+    static const char *const pattern[] = {"gpt2", "cl100k", OTHER, "qwen"};
+    for (int i = 0; i < (WEFT_PCRE2 ? 4 : 2); i++) {
         struct tokenizer *t;
         open_ranks(pattern[i], &t);
         for (size_t k = 0; k < (full() ? (size_t)KINDS : 5); k++)
