@@ -406,8 +406,7 @@ static int read_foreign(const void *from, const char *name, int rank, const int6
     return hf_folder_read(from, name, rank, size, to, e);
 }
 
-/* Of a model of another program that was imported and never trained since, or of
- * --no-save-optim. */
+/* Of an imported model that was never trained since, or of --no-save-optim. */
 static bool weights_alone(const struct ckpt *c)
 {
     bool alone = true;
@@ -435,13 +434,14 @@ static bool leaves_moments(const struct job *j)
 /* Of a run's checkpoints the newest that is intact: each is judged while it is read. */
 static int load_newest(struct job *j, bool optimizer, struct err *e)
 {
+    const struct optim_rule *rule = optim_rule(j->rank.config.optimizer);
+    bool resumes = optimizer, anew = ckpt_meta(j->ckpt)->iteration == 0;
     struct err why;
-    bool resumes = optimizer;
     if (optimizer && leaves_moments(j)) {
         log_info("optimizer state of %s is not loaded", ckpt_path(j->ckpt));
         optimizer = false;
-    } else if (optimizer && weights_alone(j->ckpt)) {
-        if (ckpt_meta(j->ckpt)->iteration > 0 && optim_rule(j->rank.config.optimizer)->states) {
+    } else if (optimizer && weights_alone(j->ckpt) && (anew || rule->states || rule->blocks)) {
+        if (!anew) {
             err_set(e, ERR_USAGE, "%s was saved without the optimizer's state", ckpt_path(j->ckpt));
             return err_hint(e, "--no-load-optim begins it anew, --finetune the run, too");
         }

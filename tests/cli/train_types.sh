@@ -19,21 +19,41 @@ for i in "30.7.031E-07" "40.1.172E-06" "50.1.641E-06"; do
 done
 check [ "$(grep -c '"skipped": 1' seed/metrics.jsonl)" = 15 ]
 
-t "a stopped run resumes as if it had not stopped, in every type"
-for types in --bf16 "--fp16 --initial-loss-scale 16777216 --loss-scale-window 4" "--loss-scale 1024 --bf16 --grad-reduce-in-bf16" \
-    "--bf16 --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --main-params-dtype bf16" \
-    "--use-precision-aware-optimizer --exp-avg-dtype bf16"; do
+# resumes STOP OPTION...: a run of 12 steps that stops after STOP ends with the bytes of one that does not
+resumes() {
+    stop=$1
+    shift
     rm -rf a b
-    expect 0 "$TRAIN" run $tiny $cpu $types --train-iters 12 --save a
-    expect 0 "$TRAIN" run $tiny $cpu $types --train-iters 12 --save b --exit-interval 7
-    expect 0 "$TRAIN" run $tiny $cpu $types --train-iters 12 --save b
+    expect 0 "$TRAIN" run $tiny $cpu "$@" --train-iters 12 --save a
+    expect 0 "$TRAIN" run $tiny $cpu "$@" --train-iters 12 --save b --exit-interval "$stop"
+    no_file b/iter_0000012
+    expect 0 "$TRAIN" run $tiny $cpu "$@" --train-iters 12 --save b
     cat a/iter_0000012/*.safetensors >a.bin
     cat b/iter_0000012/*.safetensors >b.bin
     same a.bin b.bin
     steps a >a.steps
     steps b >b.steps
     same a.steps b.steps
+}
+scaled="--fp16 --initial-loss-scale 16777216 --loss-scale-window 4"
+t "a stopped run resumes as if it had not stopped, in every type"
+for types in --bf16 "$scaled" "--loss-scale 1024 --bf16 --grad-reduce-in-bf16" \
+    "--bf16 --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --main-params-dtype bf16" \
+    "--use-precision-aware-optimizer --exp-avg-dtype bf16"; do
+    resumes 7 $types
 done
+
+for optimizer in "sgd --lr 0.1" "sgd --sgd-momentum 0 --lr 0.1" "sgd-sai --lr 1e-3" "sgd-sai --sai-normalize max --lr 1e-3" "muon --lr 1e-2"; do
+    t "likewise with --optimizer $optimizer in fp32, bf16 and fp16"
+    for types in "" --bf16 "$scaled"; do
+        resumes 7 --optimizer $optimizer $types
+    done
+done
+
+t "likewise before the first step that is taken, and SGD-SaI measures that one"
+resumes 2 --optimizer sgd-sai --lr 1e-3 --fp16 --hysteresis 1 --initial-loss-scale 268435456
+check grep -q '"iteration": 3,.*"skipped": 1' a.steps
+check grep -q '"iteration": 12,.*"skipped": 0' a.steps
 
 t "the scale is in the checkpoint, and another layout resumes with it"
 rm -rf a b

@@ -120,6 +120,8 @@ void sai_update(const struct optim *o, struct ops *ops, const struct optim_piece
                                            .values = o->values,
                                            .decays = x->decays,
                                            .scale = 1});
+    if (!tensor_none(x->copy) && !FAULT("sai_copy"))
+        op_copy(ops, &(struct copy_args){.y = x->copy, .x = x->p});
     slab_reset(ops->workspace, mark);
 }
 

@@ -412,6 +412,50 @@ static void overflow_of_one_rank(void)
     printf("# the token %lld of the sample %llu\n", (long long)o.token, (unsigned long long)sample);
 }
 
+/* Weights of 16 bits are the master weights, rounded, and these have moved. */
+static void is_rounded(void *arg, const struct rank *r, const struct cell_numbers *grads)
+{
+    const struct overflow *o = arg;
+    struct tensor master = rank_master(r), w = r->weights;
+    void *bits = mem_new((size_t)w.size[0], dtype_size(w.dtype));
+    (void)grads;
+    T_EQ(w.size[0], master.size[0]);
+    box_cast(bits, w.dtype, master.data, master.dtype, w.size[0]);
+    T_MEM(w.data, bits, tensor_bytes(w));
+    T_CHECK(sum_weights(r) != o->before[r->config.rank]);
+    free(bits);
+}
+
+static void note_sum(void *arg, struct rank *r)
+{
+    ((struct overflow *)arg)->before[r->config.rank] = sum_weights(r);
+}
+
+static void weights_follow_their_master(void)
+{
+    static const struct cell_shares all[] = {{1, 1, 1, 1, false, 0, {4}},
+                                             {2, 2, 1, 1, true, 0, {4}}};
+    struct overflow o;
+    for (int kind = 0; kind < OPTIM_KINDS; kind++)
+        for (int i = 0; i < 4; i++) {
+            struct cell c = {.spec = cell_llama(),
+                             .layout = cell_layout(&all[i / 2]),
+                             .real = i % 2 ? DTYPE_F16 : DTYPE_BF16,
+                             .optimizer = (enum optim_kind)kind,
+                             .tuning = {.muon_momentum = 0.95, .muon_extra = 1, .muon_steps = 5},
+                             .micros = 2,
+                             .steps = 1,
+                             .scale = {.first = SCALE},
+                             .begin = note_sum,
+                             .judge = is_rounded,
+                             .arg = &o};
+            char name[128], why[600];
+            cell_name(&c, name, sizeof(name));
+            if (cell_run(&c, NULL, 0, why, sizeof(why)))
+                t_fail(__FILE__, __LINE__, "%s: %s", name, why);
+        }
+}
+
 /* Every step overflows: the scale after three is 2^97, whether the run was stopped or not. */
 static void lowered_thrice(void *arg, const struct rank *r, const struct cell_numbers *grads)
 {
@@ -454,4 +498,4 @@ static void resumed_scale(void)
 }
 
 T_MAIN(T_CASE(bf16), T_CASE(fp16), T_CASE(bf16_routed), T_CASE(fp16_routed),
-       T_CASE(overflow_of_one_rank), T_CASE(resumed_scale))
+       T_CASE(overflow_of_one_rank), T_CASE(weights_follow_their_master), T_CASE(resumed_scale))
