@@ -52,6 +52,7 @@ static int open_board(struct journal *j, const struct rank *r, struct err *e)
     const struct board_options o = {.dir = f->tensorboard,
                                     .save = j->o->save,
                                     .deepspeed = j->o->log_format == LOG_DEEPSPEED,
+                                    .v1 = j->o->log_format == LOG_V1,
                                     .interval = f->interval,
                                     .no_loss_scale = !f->loss_scale,
                                     .timers = f->timers,

@@ -333,7 +333,7 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "log-throughput", .type = OPT_SWITCH, AT(log_throughput), .group = "log",
             .verbs = RUN | PLAN, .idle = PLAN, .help = "also log TFLOP/s"),
     OPT_ROW(.name = "log-format", .type = OPT_CHOICE, AT(log_format), .def = "megatron-core",
-            .meta = "megatron-core|megatron-v3|megatron-deepspeed", .group = "log",
+            .meta = "megatron-core|megatron-v3|megatron-deepspeed|megatron-v1", .group = "log",
             .verbs = RUN | PLAN, .idle = PLAN, .help = "format of the log lines"),
     OPT_ROW(.name = "metrics", .type = OPT_TEXT, AT(metrics), .unset = "metrics.jsonl in --save",
             .meta = "FILE", .group = "log", .verbs = RUN | PLAN, .idle = PLAN,

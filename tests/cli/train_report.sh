@@ -83,6 +83,10 @@ done
 check [ "$(find tb2 -type f | wc -l)" = 3 ]
 
 t "Megatron-DeepSpeed's curves, every second step, and none of the loss scale"
+expect 0 "$TRAIN" run $run --train-iters 4 --no-save --tensorboard-dir tb8 --log-format megatron-v1 --log-timers-to-tensorboard
+out_has " iteration        4/       4 | elapsed time per iteration (ms): "
+check python3 points.py tb8 >points
+check [ "$(grep -v text_summary points | cut -d '|' -f 1 | sort -u | tr '\n' ',')" = "grad_norm,iteration_time,learning_rate,lm loss,lm loss ppl,lm loss value,loss_scale," ]
 expect 0 "$TRAIN" run $run --train-iters 4 --no-save --tensorboard-dir tb3 --log-format megatron-deepspeed --tensorboard-log-interval 2 --no-log-loss-scale-to-tensorboard
 python3 points.py tb3 >points
 check [ "$(grep '^lm-loss-training/lm loss|' points | cut -d '|' -f 2 | tr '\n' ' ')" = "2 4 " ]

@@ -11,20 +11,22 @@ static void counts(struct buf *out, const struct log_values *v)
     buf_addf(out, " number of nan iterations: %3lld |", (long long)v->nan);
 }
 
-static void losses(struct buf *out, const struct log_values *v)
+static void losses(struct buf *out, enum log_format f, const struct log_values *v)
 {
     if (v->has_loss)
         buf_addf(out, " lm loss: %.6E |", v->loss);
     if (v->has_experts)
         buf_addf(out, " load_balancing_loss: %.6E | z_loss: %.6E |", v->balance, v->z);
     buf_addf(out, " loss scale: %.1f |", v->loss_scale);
-    buf_addf(out, " grad norm: %.3f |", v->grad_norm);
+    if (f != LOG_V1)
+        buf_addf(out, " grad norm: %.3f |", v->grad_norm);
 }
 
-static void head(struct buf *out, const struct log_values *v)
+static void head(struct buf *out, enum log_format f, const struct log_values *v)
 {
     buf_addf(out, " iteration %8lld/%8lld |", (long long)v->iteration, (long long)v->iterations);
-    buf_addf(out, " consumed samples: %12lld |", (long long)v->consumed_samples);
+    if (f != LOG_V1)
+        buf_addf(out, " consumed samples: %12lld |", (long long)v->consumed_samples);
 }
 
 /* Decimals of a throughput, of which Megatron's `usual` show nothing below 0.1. */
@@ -46,7 +48,7 @@ void logline_format(struct buf *out, enum log_format f, const struct log_values 
         strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &tm);
         buf_addf(out, " [%s]", date);
     }
-    head(out, v);
+    head(out, f, v);
     if (f == LOG_DEEPSPEED)
         buf_addf(out, " consumed tokens: %12lld |", (long long)v->consumed_tokens);
     buf_addf(out, " elapsed time per iteration (ms): %.1f |", v->ms);
@@ -54,8 +56,9 @@ void logline_format(struct buf *out, enum log_format f, const struct log_values 
         buf_addf(out, " throughput per GPU (TFLOP/s/GPU): %.*f |", decimals(v->tflops, 1),
                  v->tflops);
     buf_addf(out, f == LOG_CORE ? " learning rate: %.6E |" : " learning rate: %.3E |", v->lr);
-    buf_addf(out, " global batch size: %5lld |", (long long)v->global_batch);
-    losses(out, v);
+    if (f != LOG_V1)
+        buf_addf(out, " global batch size: %5lld |", (long long)v->global_batch);
+    losses(out, f, v);
     if (f == LOG_DEEPSPEED)
         buf_addf(out, " actual seqlen: %5lld |", (long long)v->seq_length);
     counts(out, v);

@@ -5,7 +5,8 @@
 /*
  * The training log line: data on stdout that scripts grep, so its bytes are those of the trainer
  * imitated; only the short line is ours. LOG_CORE is Megatron-LM core_v0.12.3's, LOG_V3 the one of
- * Megatron-LM 3 (no date, lr with three decimals), LOG_DEEPSPEED Megatron-DeepSpeed's.
+ * Megatron-LM 3 (no date, lr with three decimals), LOG_DEEPSPEED Megatron-DeepSpeed's, LOG_V1 that
+ * of Megatron-LM 1.1.5, which has the fewest fields.
  */
 
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 
 #include "base/core/buf.h"
 
-enum log_format { LOG_CORE, LOG_V3, LOG_DEEPSPEED };
+enum log_format { LOG_CORE, LOG_V3, LOG_DEEPSPEED, LOG_V1 };
 
 struct log_values {
     time_t when;

@@ -101,7 +101,11 @@ static void put_curve(struct board *b, const struct events_limit *at, const char
     if (!b->o.deepspeed)
         group = "";
     snprintf(tag, sizeof(tag), "%s%s%s", group, slash, name);
+    for (char *p = tag; b->o.v1 && *p; p++)
+        *p = *p == '-' ? '_' : *p;
     events_scalar(&b->events, now, at->iteration, tag, value);
+    if (b->o.v1)
+        return;
     snprintf(tag, sizeof(tag), "%s%s%s vs samples", group, slash, name);
     events_scalar(&b->events, now, at->samples, tag, value);
     snprintf(tag, sizeof(tag), "%s%s%s vs tokens", group, slash, name);
@@ -167,10 +171,10 @@ int board_evaluation(struct board *b, const struct events_limit *at, const char 
     char name[TAG_SIZE];
     if (!b->events.file)
         return 0;
-    snprintf(name, sizeof(name), "lm loss %s", part);
+    snprintf(name, sizeof(name), "lm loss %s", b->o.v1 ? "value" : part);
     put_curve(b, at, "lm-loss-validation", name, loss);
-    snprintf(name, sizeof(name), "lm loss %s ppl", part);
-    if (b->o.perplexity)
+    snprintf(name, sizeof(name), "lm loss %s%sppl", b->o.v1 ? "" : part, b->o.v1 ? "" : " ");
+    if (b->o.perplexity || b->o.v1)
         put_curve(b, at, "lm-loss-validation", name, exp(loss < 20 ? loss : 20));
     return events_flush(&b->events, false, e);
 }

@@ -6,7 +6,7 @@
  * The curves of a run for TensorBoard (--tensorboard-dir): what Megatron-LM core_v0.12.3 writes,
  * under its tags, or under Megatron-DeepSpeed's with that log format. A curve is there over
  * iterations, and once more over samples ("... vs samples"), in Megatron-DeepSpeed's form over
- * tokens, too.
+ * tokens, too, and in that of Megatron-LM 1.1.5 over iterations alone.
  */
 
 #include "base/cli/opt.h"
@@ -17,6 +17,7 @@ struct board_options {
     const char *dir;    /* NULL: nothing is written */
     const char *save;   /* folder of the run, which keeps the list of its event files; NULL: none */
     bool deepspeed;     /* Megatron-DeepSpeed's tags */
+    bool v1;            /* those of Megatron-LM 1.1.5: learning_rate, "lm loss value" */
     int64_t interval;   /* iterations between points */
     bool no_loss_scale; /* each a switch of Megatron's */
     bool timers, perplexity, memory, world, batch;

@@ -36,6 +36,18 @@ static void megatron_v3_is_the_published_line(void)
     buf_finish(&b);
 }
 
+static void v1_has_the_fewest_fields(void)
+{
+    struct buf b = {0};
+    logline_format(&b, LOG_V1, &seed002);
+    T_STR(
+        buf_str(&b),
+        " iteration       30/      50 | elapsed time per iteration (ms): 1423.8 | learning rate: "
+        "7.031E-07 | lm loss: 1.017721E+01 | loss scale: 262144.0 | number of skipped iterations: "
+        "  0 | number of nan iterations:   0 |\n");
+    buf_finish(&b);
+}
+
 static void core_has_date_throughput_and_six_decimals(void)
 {
     struct buf b = {0};
@@ -107,6 +119,6 @@ static void json_line_reads_back(void)
     buf_finish(&b);
 }
 
-T_MAIN(T_CASE(megatron_v3_is_the_published_line), T_CASE(core_has_date_throughput_and_six_decimals),
-       T_CASE(the_short_line_is_for_people), T_CASE(deepspeed_adds_tokens_and_rates),
-       T_CASE(json_line_reads_back))
+T_MAIN(T_CASE(megatron_v3_is_the_published_line), T_CASE(v1_has_the_fewest_fields),
+       T_CASE(core_has_date_throughput_and_six_decimals), T_CASE(the_short_line_is_for_people),
+       T_CASE(deepspeed_adds_tokens_and_rates), T_CASE(json_line_reads_back))
