@@ -9,8 +9,8 @@ Each round runs every program of a row once: from its start to the end of its fi
 caches of compiled kernels, "cold"; later ones: "warm"), some seconds or steps unmeasured, then --steps steps or
 --seconds, whichever ends first. A step is the time between two of a program's lines, by the clock of this script, for
 all programs alike; the limit is what bench_limit reports. Figures are medians of the steps of all rounds, with the
-10th and 90th of 100 in brackets; memory is what nvidia-smi says of the GPU at the end of the steps less what it said
-before the start. Types: 16-bit weights and activations, fp32 master weights, moments and gradients, unless a row says
+10th and 90th of 100 in brackets; memory is what the driver says is used of GPU 0 at the end of the steps less what it said
+before the start; in brackets what the program says itself. Types: 16-bit weights and activations, fp32 master weights, moments and gradients, unless a row says
 otherwise; dropout 0; no recomputation; AdamW; random tokens; an optimizer step every 131,072 tokens."""
 import argparse
 import json
@@ -127,12 +127,17 @@ class Program:
     def __init__(self, name, argv, step, env=None):
         self.name, self.argv, self.step, self.env = name, argv, re.compile(step), env
         self.steps, self.first, self.memory, self.said, self.error = [], [], [], {}, ""
+        self.wall = 0.0
 
     def collect(self, line):
-        for key, what in (("slabs, GiB", r"; together ([\d.]+) MiB"), ("torch, GiB", r"^step .*\| ([\d.]+) GiB")):
+        for key, what in (("slabs", r"; together ([\d.]+) MiB"), ("torch", r"^step .*\| ([\d.]+) GiB")):
             m = re.search(what, line)
             if m:
                 self.said[key] = float(m.group(1)) / (1024 if "MiB" in what else 1)
+        m = re.match(r"alloca(?:ted|ting) (\d+) MiB for", line) or \
+            re.match(r" +(?!Free|Reserved)[\w. ]+: +(\d+) \| +\d+ \| +\d+", line)
+        if m and not self.first:  # llm.c, llm.q: once
+            self.said["allocations"] = self.said.get("allocations", 0) + float(m.group(1)) / 1024
 
     def summary(self):
         if not self.steps:
@@ -140,19 +145,26 @@ class Program:
         ms = sorted(1e3 * s for s in self.steps)
         s = {"steps": len(ms), "ms": statistics.median(ms), "ms_low": ms[len(ms) // 10],
              "ms_high": ms[len(ms) - 1 - len(ms) // 10], "memory_gib": max(self.memory, default=None),
-             "first_step_s": self.first, **self.said}
+             "first_step_s": self.first, "wall_s": self.wall, **self.said}
         if self.error:
             s["error"] = self.error
         return s
 
 
+FREE = """import ctypes as c
+cuda, context, free, total = c.CDLL("libcuda.so.1"), c.c_void_p(), c.c_size_t(), c.c_size_t()
+for code in (cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(c.byref(context), 0), cuda.cuCtxSetCurrent(context),
+             cuda.cuMemGetInfo_v2(c.byref(free), c.byref(total))):
+    assert code == 0
+print(total.value - free.value)"""
+
+
 def gpu_memory():
-    """MiB in use on GPU 0, or None."""
+    """Bytes in use on GPU 0, with those of the process that asks the driver; or None."""
     try:
-        out = subprocess.run(["nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
-        return float(out.split()[0])
-    except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
+        return float(subprocess.run([sys.executable, "-c", FREE], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                    text=True, check=True, timeout=20).stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
         return None
 
 
@@ -236,10 +248,11 @@ def run(program, o, warm, folder):
     os.close(fd)  # first: a program that waits for its output to be read would not end
     stop(process)
     program.error = why or program.error
+    program.wall += time.perf_counter() - watch.start
     if watch.ends:
         program.first.append(watch.ends[0] - watch.start)
     if not why and None not in (before, after):
-        program.memory.append((after - before) / 1024)
+        program.memory.append((after - before) / 2**30)
     program.steps += watch.measured()
 
 
@@ -349,7 +362,7 @@ def caches(folder):
 
 def measure(name, r, o, data, folder):
     found, missing = programs(r, o, data)
-    readings, held, why = [], [], ""
+    readings, held, why, begun = [], [], "", time.perf_counter()
     caches(os.path.join(folder, "caches"))
     for i in range(o.rounds):
         if o.bench_limit:
@@ -359,7 +372,7 @@ def measure(name, r, o, data, folder):
                 run(p, o, r["warm"], folder)
     result = {"row": name, "tokens_per_step": r["step"], "missing": missing, "note": r["note"],
               "limit_tokens_per_s": statistics.median(readings) if readings else None, "limit_error": why,
-              "held_tflops": statistics.median(held) if held else None,
+              "held_tflops": statistics.median(held) if held else None, "wall_s": time.perf_counter() - begun,
               "programs": {p.name: p.summary() for p in found}}
     for n, s in result["programs"].items():
         if "ms" in s:
@@ -380,7 +393,7 @@ def say(result, r):
     held = f", product of 8192 cubed {result['held_tflops']:.0f} TFLOP/s" if result["held_tflops"] else ""
     limit_says = f"limit {result['limit_tokens_per_s']:,.0f} tok/s" if result["limit_tokens_per_s"] else \
         result["limit_error"] or "no --bench-limit"
-    print(f"{result['row']}, {r['micro_batch']} x {r['tokens']}, {r['type']}: {limit_says}{held}")
+    print(f"{result['row']}, {r['micro_batch']} x {r['tokens']}, {r['type']}: {limit_says}{held}; {result['wall_s']:.0f} s")
     for name, s in result["programs"].items():
         if "ms" not in s:
             print(f"  {name}: {s['error']}")
@@ -390,7 +403,7 @@ def say(result, r):
             text += f", {100 * s['share_of_limit']:.1f} % of the limit"
         if s["memory_gib"] is not None:
             text += f", {s['memory_gib']:.1f} GiB"
-        text += "".join(f" ({k.replace(', GiB', '')} {s[k]:.1f})" for k in ("slabs, GiB", "torch, GiB") if k in s)
+        text += "".join(f" ({k} {s[k]:.1f})" for k in ("slabs", "torch", "allocations") if k in s)
         warm = s["first_step_s"][1:]
         text += f", first step after {s['first_step_s'][0]:.1f} s" + (f", warm {min(warm):.1f} s" if warm else "")
         print(text + (f"; {s['error']}" if "error" in s else ""))
