@@ -135,7 +135,7 @@ class Program:
             if m:
                 self.said[key] = float(m.group(1)) / (1024 if "MiB" in what else 1)
         m = re.match(r"alloca(?:ted|ting) (\d+) MiB for", line) or \
-            re.match(r" +(?!Free|Reserved)[\w. ]+: +(\d+) \| +\d+ \| +\d+", line)
+            re.match(r"\s+(?!\s|Free|Reserved)[\w. ]+: +(\d+) \| +\d+ \| +\d+", line)
         if m and not self.first:  # llm.c, llm.q: once
             self.said["allocations"] = self.said.get("allocations", 0) + float(m.group(1)) / 1024
 
