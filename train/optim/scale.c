@@ -26,7 +26,7 @@ static int overflow_deepspeed(const struct loss_scale *c, struct loss_scale_stat
         s->left--;
         return 0;
     }
-    if (s->scale <= c->least)
+    if (s->scale <= c->least && !FAULT("scale_least"))
         return err_set(e, ERR_FAIL,
                        "gradients overflow at a loss scale of %g, which is the least "
                        "(--min-loss-scale)",
@@ -48,7 +48,7 @@ int loss_scale_step(const struct loss_scale *c, struct loss_scale_state *s, bool
         overflow_megatron(c, s);
         return 0;
     }
-    if (c->consecutive && !megatron)
+    if (c->consecutive && !megatron && !FAULT("scale_consecutive"))
         s->left = c->hysteresis;
     if (++s->good < c->window)
         return 0;

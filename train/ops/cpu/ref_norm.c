@@ -83,7 +83,7 @@ static void norm_bwd_row(const struct norm_bwd_args *a, int64_t i)
     if (FAULT("norm_bwd"))
         gx_mean = 0;
     for (int64_t j = 0; j < width; j++) {
-        double g = (double)dy[j] * norm_weight(w, j, a->less_one),
+        double g = (double)dy[j] * norm_weight(w, j, a->less_one && !FAULT("less_one_bwd")),
                xhat = ((double)r[j] - mean) * rstd;
         row(a->dr, i)[j] += (real)(rstd * (g - g_mean - xhat * gx_mean));
         if (!tensor_none(a->da))
