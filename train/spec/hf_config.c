@@ -336,6 +336,26 @@ static void read_dense(struct hf_reader *h, struct hf_model *m)
     }
 }
 
+/*
+ * As transformers 5 has them: all layers of Qwen 3's have the window; of Qwen 2's, unless they are
+ * listed, each other one of the first max_window_layers.
+ */
+static void read_moe_window(struct hf_reader *h, struct hf_model *m)
+{
+    bool used = hf_bool(h, "use_sliding_window", false), all = m->family == HF_QWEN3_MOE;
+    int64_t first = hf_int(h, "max_window_layers", 28);
+    struct spec_layers layers = {0};
+    for (int64_t l = 0; l < m->spec.layers && l < SPEC_LAYERS_MAX; l++)
+        if (all || (l < first && l % 2 == 0))
+            spec_layers_add(&layers, l);
+    if (!used)
+        return;
+    read_window(h, 4096, layers, &m->spec);
+    if (all && !h->code && memcmp(&m->spec.windowed, &layers, sizeof(layers)) != 0)
+        hf_refuse(h, "layer_types", "full_attention",
+                  "with \"use_sliding_window\" all layers of this family have the window");
+}
+
 static void read_qwen_moe(struct hf_reader *h, struct hf_model *m, int64_t experts, int64_t ffn,
                           int64_t topk)
 {
@@ -347,7 +367,7 @@ static void read_qwen_moe(struct hf_reader *h, struct hf_model *m, int64_t exper
     m->spec.route_before = !hf_bool(h, "norm_topk_prob", false);
     m->spec.balance_coeff = hf_real(h, "router_aux_loss_coef", 0.001);
     read_dense(h, m);
-    read_qwen_window(h, 28, &m->spec);
+    read_moe_window(h, m);
 }
 
 static void read_qwen2_moe(struct hf_reader *h, struct hf_model *m)
@@ -513,8 +533,8 @@ static int fit_windows(struct hf_model *m, const char *name, struct err *e)
     case HF_QWEN2:
     case HF_QWEN3:
     case HF_QWEN2_MOE:
-    case HF_QWEN3_MOE:
         return 0;
+    case HF_QWEN3_MOE:
     case HF_MISTRAL:
     case HF_MIXTRAL:
         if (all)

@@ -68,38 +68,45 @@ static void another_type_of_the_weights(void)
     buf_finish(&b);
 }
 
-/* Of Llama's kind, with windows in some layers. */
-static void no_family_has_its_windows(struct spec s)
+static struct spec small_gpt(void)
 {
-    struct hf_model m;
+    return (struct spec){.layers = 2,
+                         .hidden = 24,
+                         .heads = 3,
+                         .kv_heads = 3,
+                         .head_dim = 8,
+                         .ffn = 96,
+                         .vocab = 37,
+                         .padded_vocab = 128,
+                         .max_positions = 16,
+                         .norm_eps = 1e-5,
+                         .tied = true,
+                         .bias = true,
+                         .init_std = 0.02};
+}
+
+/* A configuration is made of the model, and read again it is the same. */
+static void there_and_back(struct spec *s)
+{
+    static const struct hf_ids ids = {1, 6, -1};
+    struct hf_model m, n;
     struct err e;
-    s.qk_norm = false;
-    s.experts = 0;
-    spec_settle(&s);
-    T_ERR(hf_model_of_spec(&s, "run", &m, &e), &e, ERR_USAGE, "windows in these layers");
+    struct buf b = {0}, what = {0};
+    spec_settle(s);
+    T_OK(hf_model_of_spec(s, "run", &m, &e), &e);
+    hf_config_new(&m, DTYPE_F32, ids, &b);
+    read_model(buf_str(&b), &n);
+    T_CHECK(n.family == m.family);
+    T_CHECK(!spec_differ(s, &n.spec, &what));
+    T_CHECK(strstr(b.data, "\"eos_token_id\": 6") && strstr(b.data, "\"pad_token_id\": null"));
+    buf_finish(&b);
+    buf_finish(&what);
 }
 
 static void a_model_of_ours(void)
 {
-    struct spec s = {.layers = 2,
-                     .hidden = 24,
-                     .heads = 3,
-                     .kv_heads = 3,
-                     .head_dim = 8,
-                     .ffn = 96,
-                     .vocab = 37,
-                     .padded_vocab = 128,
-                     .max_positions = 16,
-                     .norm_eps = 1e-5,
-                     .tied = true,
-                     .bias = true,
-                     .init_std = 0.02};
-    static const struct hf_ids ids = {1, 6, -1};
-    struct hf_model m, n;
-    struct spec neox = s;
-    struct err e;
-    struct buf b = {0}, what = {0};
-    for (int i = 0; i < 12; i++) {
+    struct spec s = small_gpt(), neox = s;
+    for (int i = 0; i < 9; i++) {
         if (i == 1)
             s.position = SPEC_ROPE, s.rope_base = 500, s.rope_percent = 0.5, spec_settle(&s),
             neox = s;
@@ -117,26 +124,43 @@ static void a_model_of_ours(void)
             s.rope_scaling = SPEC_ROPE_DYNAMIC, s.rope_old_length = 16, s.max_positions = 56;
         if (i == 8)
             s.rope_scaling = SPEC_ROPE_YARN, s.yarn = (struct spec_yarn){8, 0.5, 1.25, true};
-        if (i == 9) { /* Mistral */
-            s = neox, s.norm = SPEC_RMSNORM, s.act = SPEC_SWIGLU, s.bias = false;
-            s.rope_percent = 1, s.window = 3, s.windowed.bits[0] = 3;
-        }
-        if (i == 10) /* Qwen 2 */
-            s.windowed.bits[0] = 1, s.qkv_bias = true;
-        if (i == 11) /* Qwen 3 with experts */
-            s.windowed.bits[0] = 2, s.qkv_bias = false, s.qk_norm = true, s.experts = 4, s.topk = 2,
-            s.expert_ffn = 8, s.dense.bits[0] = 1;
-        spec_settle(&s);
-        T_OK(hf_model_of_spec(&s, "run", &m, &e), &e);
-        hf_config_new(&m, DTYPE_F32, ids, &b);
-        read_model(buf_str(&b), &n);
-        T_CHECK(n.family == m.family);
-        T_CHECK(!spec_differ(&s, &n.spec, &what));
-        T_CHECK(strstr(b.data, "\"eos_token_id\": 6") && strstr(b.data, "\"pad_token_id\": null"));
+        there_and_back(&s);
     }
-    no_family_has_its_windows(s);
-    buf_finish(&b);
-    buf_finish(&what);
+}
+
+static void a_model_of_ours_with_windows(void)
+{
+    struct spec s = small_gpt(), dense;
+    struct hf_model m;
+    struct err e;
+    s.position = SPEC_ROPE;
+    s.rope_base = 500;
+    s.rope_percent = 1;
+    s.norm = SPEC_RMSNORM;
+    s.act = SPEC_SWIGLU;
+    s.bias = false;
+    s.window = 3;
+    s.windowed.bits[0] = 3;
+    there_and_back(&s); /* Mistral */
+    dense = s;
+    dense.windowed.bits[0] = 1;
+    T_ERR(hf_model_of_spec(&dense, "run", &m, &e), &e, ERR_USAGE, "windows in these layers");
+    dense.qkv_bias = true;
+    there_and_back(&dense); /* Qwen 2 */
+    s.experts = 4;
+    s.topk = 2;
+    s.expert_ffn = 8;
+    there_and_back(&s); /* Mixtral */
+    s.dense.bits[0] = 1;
+    s.qk_norm = true;
+    there_and_back(&s); /* Qwen 3 with experts */
+    s.windowed.bits[0] = 2;
+    T_ERR(hf_model_of_spec(&s, "run", &m, &e), &e, ERR_USAGE, "windows in these layers");
+    s.qkv_bias = true;
+    s.qk_norm = false;
+    s.shared_ffn = 12;
+    s.shared_gate = true;
+    there_and_back(&s); /* Qwen 2 with experts */
 }
 
 static void index_as_transformers_writes_it(void)
@@ -150,4 +174,4 @@ static void index_as_transformers_writes_it(void)
 }
 
 T_MAIN(T_CASE(both_spellings), T_CASE(another_type_of_the_weights), T_CASE(a_model_of_ours),
-       T_CASE(index_as_transformers_writes_it))
+       T_CASE(a_model_of_ours_with_windows), T_CASE(index_as_transformers_writes_it))

@@ -196,6 +196,10 @@ static void windows(void)
 #define MISTRAL "{\"model_type\": \"mistral\", " TINY ", \"num_key_value_heads\": 4"
 #define QWEN                                                                                       \
     "{\"model_type\": \"qwen2\", " TINY ", \"num_key_value_heads\": 4, \"sliding_window\": 512"
+#define QWEN_MOE(n)                                                                                \
+    "{\"model_type\": \"qwen" n "_moe\", " TINY                                                    \
+    ", \"num_key_value_heads\": 4, \"sliding_window\": 512,"                                       \
+    " \"use_sliding_window\": true"
     static const struct {
         const char *text;
         int64_t window[2];
@@ -210,6 +214,10 @@ static void windows(void)
         {QWEN ", \"use_sliding_window\": true,"
               " \"layer_types\": [\"sliding_attention\", \"full_attention\"]}",
          {512, 0}},
+        {QWEN_MOE("2") "}", {512, 0}},
+        {QWEN_MOE("2") ", \"max_window_layers\": 0}", {0, 0}},
+        {QWEN_MOE("2") ", \"layer_types\": [\"full_attention\", \"sliding_attention\"]}", {0, 512}},
+        {QWEN_MOE("3") ", \"max_window_layers\": 1}", {512, 512}},
     };
     static const struct {
         const char *text, *words;
@@ -218,6 +226,8 @@ static void windows(void)
         {MISTRAL ", \"layer_types\": [\"full_attention\"]}", "as long as there are layers"},
         {MISTRAL ", \"layer_types\": [\"full_attention\", \"chunked_attention\"]}",
          "chunked_attention"},
+        {QWEN_MOE("3") ", \"layer_types\": [\"full_attention\", \"sliding_attention\"]}",
+         "all layers of this family have the window"},
     };
     struct err e;
     struct spec s;

@@ -350,9 +350,10 @@ static char *print_line(const char *line, struct spec *ret)
 static void a_printed_configuration_shows_its_layers(void)
 {
     static const char file[] =
-        "{\"model_type\": \"qwen3_moe\", \"hidden_size\": 64, \"intermediate_size\": 128,"
+        "{\"model_type\": \"qwen2_moe\", \"hidden_size\": 64, \"intermediate_size\": 128,"
         " \"num_hidden_layers\": 3, \"num_attention_heads\": 4, \"num_key_value_heads\": 2,"
-        " \"head_dim\": 16, \"num_experts\": 4, \"num_experts_per_tok\": 2, \"norm_topk_prob\": "
+        " \"shared_expert_intermediate_size\": 48, \"num_experts\": 4, \"num_experts_per_tok\": 2, "
+        "\"norm_topk_prob\": "
         "true,"
         " \"moe_intermediate_size\": 32, \"mlp_only_layers\": [1], \"vocab_size\": 1000,"
         " \"use_sliding_window\": true, \"sliding_window\": 8, \"layer_types\":"
