@@ -293,6 +293,26 @@ def newer_spelling(d):
     assert torch.equal(model.eval()(ids).logits, load(out).eval()(ids).logits)
 
 
+def layers_of_options(d):
+    """Models that options describe, trained here and exported: transformers has the logits of the checkpoint."""
+    base = ("--num-layers 3 --hidden-size 32 --num-attention-heads 4 --max-position-embeddings 32 --normalization RMSNorm --swiglu "
+            "--disable-bias-linear --position-embedding-type rope --untie-embeddings-and-output-weights --init-method-std 0.3 "
+            "--attention-dropout 0 --hidden-dropout 0 --mock-data --tokenizer-type NullTokenizer --vocab-size 63 --micro-batch-size 2 "
+            "--eval-iters 0 --lr 1e-3 --train-iters 2 --device cpu").split()
+    ids = torch.tensor([list(range(20))])
+    for i, (kind, more) in enumerate((("Mistral", "--window-size 3,0"), ("Llama", "--rotary-seq-len-interpolation-factor 2"),
+                                      ("Mixtral", "--num-experts 3"),
+                                      ("Qwen2Moe", "--add-qkv-bias --num-experts 3 --moe-ffn-hidden-size 24 --moe-layer-freq [0,1]+[1] "
+                                                   "--moe-shared-expert-intermediate-size 20 --moe-shared-expert-gate"))):
+        save, out = os.path.join(d, f"run{i}"), os.path.join(d, f"out{i}")
+        run("run", *base, *more.split(), "--save", save, program=TRAIN)
+        run("export", "-q", save, out)
+        model = load(out).float().eval()
+        assert type(model).__name__ == kind + "ForCausalLM", type(model)
+        logits = subprocess.run([LOGITS, os.path.join(save, "iter_0000002"), *map(str, ids[0].tolist())], capture_output=True, check=True)
+        close(torch.frombuffer(bytearray(logits.stdout), dtype=torch.float32).reshape(1, 20, -1), model(ids, use_cache=False).logits)
+
+
 def dry_run_and_targets(d):
     src, ckpt, out = (os.path.join(d, x) for x in ("src", "ckpt", "out"))
     make("gpt2", src)
@@ -315,7 +335,7 @@ def dry_run_and_targets(d):
 
 def main():
     cases = [(n, lambda d, n=n: round_trip(n, d)) for n in MODELS]
-    cases += [(f.__name__, f) for f in (gpt_of_ours, newer_spelling, dry_run_and_targets, bad_folders)]
+    cases += [(f.__name__, f) for f in (gpt_of_ours, layers_of_options, newer_spelling, dry_run_and_targets, bad_folders)]
     wanted = sys.argv[7:]
     failed = 0
     cases = [c for c in cases if not wanted or c[0] in wanted]
