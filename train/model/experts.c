@@ -124,7 +124,7 @@ static void count_rows(const struct model *m, struct routing *g)
     g->a.starts[x->senders * x->experts] = begin;
 }
 
-/* What the planner takes for the rows that travel. */
+/* What the planner takes for the rows that travel; of one rank all. */
 static void count_as_balanced(struct routing *g)
 {
     int n = g->shape.senders;
@@ -132,17 +132,22 @@ static void count_as_balanced(struct routing *g)
         g->a.give[i] = g->a.take[i] = g->shape.pairs * (i + 1) / n - g->shape.pairs * i / n;
 }
 
-/* The counts of all senders come to the host, which is waited for. */
+/* The rows that the experts have; a rank that has all of them need not ask which these are. Else
+ * the counts of all senders come to the host, which is waited for. */
 static void exchange_counts(struct model *m, struct routing *g, struct tensor count)
 {
     struct dev *dev = m->ops->dev;
-    struct tensor all = slab_1d(m->ops->workspace, DTYPE_I32, g->shape.senders * count.size[0]);
-    comm_wait(m->comm, comm_all_gather(m->comm, GROUP_EP, all, count));
+    bool alone = g->shape.senders == 1;
+    struct tensor all = count;
+    if (!alone) {
+        all = slab_1d(m->ops->workspace, DTYPE_I32, g->shape.senders * count.size[0]);
+        comm_wait(m->comm, comm_all_gather(m->comm, GROUP_EP, all, count));
+    }
     op_copy(m->ops, &(struct copy_args){.y = g->a.total, .x = count});
     if (!experts_are_cut(m))
         comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_TP, g->a.total, REDUCE_SUM));
     comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_CP, g->a.total, REDUCE_SUM));
-    if (m->ops->dry) {
+    if (alone || m->ops->dry) {
         count_as_balanced(g);
         return;
     }
@@ -152,10 +157,13 @@ static void exchange_counts(struct model *m, struct routing *g, struct tensor co
     dev->fn->copy(dev, STREAM_COMPUTE, g->a.start.data, g->a.starts, tensor_bytes(g->a.start));
 }
 
-/* Rows of pairs to the ranks of their experts, or back. */
+/* Rows of pairs to the ranks of their experts, or back. A rank that has all experts leaves them
+ * where they are: `take` is `give`. */
 static void send_rows(struct model *m, const struct routing *g, struct tensor take,
                       struct tensor give, bool back)
 {
+    if (g->shape.senders == 1)
+        return;
     const int64_t *to = back ? g->a.take : g->a.give, *from = back ? g->a.give : g->a.take;
     if (m->ops->dry) {
         take = tensor_rows(take, 0, g->shape.pairs);
@@ -171,6 +179,9 @@ static void route(struct model *m, int l, struct routing *g, struct tensor y)
     size_t mark = slab_mark(m->ops->workspace);
     struct tensor logits = slab_2d(m->ops->workspace, m->ops->real, y.size[0], m->spec->experts);
     struct tensor count = slab_1d(m->ops->workspace, DTYPE_I32, m->spec->experts);
+    struct tensor start = {0};
+    if (g->shape.senders == 1)
+        start = g->a.start;
     op_matmul(m->ops,
               &(struct matmul_args){.y = logits, .a = y, .b = m->w.layer[l].router, .tb = true});
     op_route(m->ops, &(struct route_args){.logits = logits,
@@ -180,6 +191,7 @@ static void route(struct model *m, int l, struct routing *g, struct tensor y)
                                           .choice = g->a.choice,
                                           .slot = g->a.slot,
                                           .count = count,
+                                          .start = start,
                                           .normalize = !m->spec->route_before});
     exchange_counts(m, g, count);
     slab_reset(m->ops->workspace, mark);
@@ -219,11 +231,13 @@ void experts_forward(struct model *m, const struct model_pass *p, int l)
     }
     comm_wait(m->comm, all);
     route(m, l, &g, y);
-    struct tensor given = slab_2d(ws, d, g.shape.pairs, y.size[1]);
-    struct tensor out = slab_2d(ws, d, g.shape.most, y.size[1]);
-    op_permute(m->ops, &(struct permute_args){.to = given, .x = y, .slot = g.a.slot});
     cut_received(m, &g);
-    out = tensor_rows(out, 0, g.got);
+    struct tensor given = g.a.in, out = g.a.out;
+    if (g.shape.senders > 1) {
+        given = slab_2d(ws, d, g.shape.pairs, y.size[1]);
+        out = tensor_rows(slab_2d(ws, d, g.shape.most, y.size[1]), 0, g.got);
+    }
+    op_permute(m->ops, &(struct permute_args){.to = given, .x = y, .slot = g.a.slot});
     send_rows(m, &g, g.a.in, given, false);
     multiply(m, l, &g, out);
     send_rows(m, &g, g.a.out, out, true);
@@ -351,8 +365,12 @@ void experts_backward(struct model *m, const struct model_pass *p, int l)
     int64_t C = y.size[1];
     struct tensor dweight = slab_2d(ws, m->ops->stat, g.shape.rows, m->spec->topk);
     struct tensor dpair = slab_2d(ws, d, g.shape.pairs, C);
-    struct tensor dout = tensor_rows(slab_2d(ws, d, g.shape.most, C), 0, g.got);
     struct tensor din = tensor_rows(slab_2d(ws, d, g.shape.most, C), 0, g.got);
+    struct tensor dout = dpair, back = din;
+    if (g.shape.senders > 1) {
+        dout = tensor_rows(slab_2d(ws, d, g.shape.most, C), 0, g.got);
+        back = dpair;
+    }
     comm_wait(m->comm, all);
     op_unpermute_bwd(m->ops, &(struct unpermute_bwd_args){.dfrom = dpair,
                                                           .dweight = dweight,
@@ -362,8 +380,8 @@ void experts_backward(struct model *m, const struct model_pass *p, int l)
                                                           .weight = g.a.weight});
     send_rows(m, &g, dout, dpair, false);
     multiply_backward(m, l, &g, dout, din);
-    send_rows(m, &g, dpair, din, true);
-    op_permute_bwd(m->ops, &(struct permute_bwd_args){.dx = part, .dto = dpair, .slot = g.a.slot});
+    send_rows(m, &g, back, din, true);
+    op_permute_bwd(m->ops, &(struct permute_bwd_args){.dx = part, .dto = back, .slot = g.a.slot});
     comm_wait(m->comm, all_y);
     route_backward(m, l, &g, dweight, y, part);
     if (cut)

@@ -17,6 +17,8 @@ void op_route(struct ops *o, const struct route_args *a)
     ops_need_2d(c, "choice", a->choice, DTYPE_I32, n, k);
     ops_need_2d(c, "slot", a->slot, DTYPE_I32, n, k);
     ops_need_1d(c, "count", a->count, DTYPE_I32, E);
+    if (!tensor_none(a->start))
+        ops_need_1d(c, "start", a->start, DTYPE_I32, E + 1);
     o->call(o, OP_ROUTE, a);
 }
 

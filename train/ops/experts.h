@@ -16,11 +16,11 @@
  * exponentials. choice [n,k]: the k experts of the largest probability, largest first, of equals
  * the first; weight [n,k] their probabilities, with `normalize` divided by their sum (which is the
  * softmax over the k logits alone, as of Mixtral). count [E]: tokens of each expert; slot [n,k]:
- * the number of each pair among the slots.
+ * the number of each pair among the slots; start [E+1] the first slot of each expert, and n * k.
  */
 struct route_args {
     struct tensor logits, prob, lse, weight;
-    struct tensor choice, slot /* I32 [n,k] */, count /* I32 [E] */;
+    struct tensor choice, slot /* I32 [n,k] */, count /* I32 [E] */, start /* I32 [E+1] or none */;
     bool normalize;
 };
 

@@ -48,6 +48,7 @@ static struct route_args routing(int64_t n, int64_t E, int64_t k, bool normalize
                            .choice = poison_2d(DTYPE_I32, n, k, 3),
                            .slot = poison_2d(DTYPE_I32, n, k, 0),
                            .count = poison_1d(DTYPE_I32, E),
+                           .start = poison_1d(DTYPE_I32, E + 1),
                            .normalize = normalize};
     op_route(&w.ops, &a);
     return a;
@@ -81,8 +82,11 @@ static void the_router_takes_the_largest(void)
         }
     }
     static const int count[4] = {1, 3, 1, 1}, slot[6] = {1, 4, 0, 2, 5, 3};
+    static const int start[5] = {0, 1, 4, 5, 6};
     for (int e = 0; e < 4; e++)
         T_EQ(at(a.count, e), count[e]);
+    for (int e = 0; e <= 4; e++)
+        T_EQ(at(a.start, e), start[e]);
     for (int i = 0; i < 6; i++)
         T_EQ(at(a.slot, i), slot[i]);
     world_guarded(&w);

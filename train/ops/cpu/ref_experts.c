@@ -72,6 +72,10 @@ static void number_slots(const struct route_args *a)
         int32_t here = count[e];
         count[e] = sum;
         sum += here;
+        if (!tensor_none(a->start)) {
+            ((int32_t *)a->start.data)[e] = count[e];
+            ((int32_t *)a->start.data)[e + 1] = sum;
+        }
     }
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < k; j++)
