@@ -394,7 +394,7 @@ void ops_close(struct ops *o);
 
 void ops_set_types(struct ops *o, enum dtype real, struct ops_narrow narrow);
 
-/* What of a call only the tables of the host have, as "soft caps"; NULL: nothing. */
+/* What of a call only the tables of the host have, in words; NULL: nothing. */
 const char *ops_host_form(enum op op, const void *args);
 
 /* Takes scratch, runs unless the workspace is unbound or the table is dry, gives scratch back. A

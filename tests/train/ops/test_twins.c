@@ -103,7 +103,8 @@ static void level(const char *name)
         t_skip("the processor has no %s", name);
     }
     for (int k = 0; k < twin_count; k++)
-        draw_calls(k, compare);
+        if (!twins[k].apart)
+            draw_calls(k, compare);
     close_level();
 }
 

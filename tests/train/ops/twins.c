@@ -81,6 +81,7 @@ static void make_embed(struct world *w, struct call *c, const int64_t *d, uint32
     a->first = a->shard ? ELSEWHERE : 0;
     a->id = world_ids(w, d[0], d[2] + 2 * a->first);
     a->tok = world_2d(w, 1, d[2], d[1], gap(bits, 1));
+    a->scale = bit(bits, 8) ? 2.5 : 0;
     a->drop = dropout(w, bits, 4);
     if (bit(bits, 5)) {
         a->pos = world_2d(w, 1, 9, d[1], gap(bits, 2));
@@ -100,6 +101,7 @@ static void make_embed_bwd(struct world *w, struct call *c, const int64_t *d, ui
     if (!bit(bits, 6)) {
         a->id = world_ids(w, d[0], d[2] + 2 * a->first);
         a->dtok = out(c, world_2d(w, 1, d[2], d[1], gap(bits, 1)));
+        a->scale = bit(bits, 8) ? 2.5 : 0;
     }
     if (bit(bits, 5)) {
         a->dpos = out(c, world_2d(w, 1, 9, d[1], gap(bits, 2)));
@@ -116,6 +118,7 @@ static void make_norm(struct world *w, struct call *c, const int64_t *d, uint32_
     c->tolerance = d[1] < 8 ? 1e-3 : 4e-6; /* two numbers nearly the same lose their digits */
     a->kind = bit(bits, 4) ? NORM_RMS : NORM_LAYER;
     a->eps = 1e-5f;
+    a->less_one = bit(bits, 10);
     a->y = out(c, poison_2d(w, d[0], d[1], gap(bits, 0)));
     a->x = world_2d(w, 1, d[0], d[1], gap(bits, 1));
     a->w = world_1d(w, 1, d[1]);
@@ -143,6 +146,7 @@ static void make_norm_bwd(struct world *w, struct call *c, const int64_t *d, uin
     a->r = world_2d(w, 1, d[0], d[1], gap(bits, 2));
     a->rstd = world_1d(w, 1, d[0]);
     a->mean = bit(bits, 4) ? none : world_1d(w, 0.1, d[0]);
+    a->less_one = bit(bits, 10);
     a->w = world_1d(w, 1, d[1]);
     a->dw = out(c, world_1d(w, 1, d[1]));
     if (bit(bits, 5))
@@ -223,40 +227,6 @@ static void make_product(struct world *w, struct call *c, const int64_t *d, uint
     a->b = world_2d(w, 1, tb ? d[1] : d[2], tb ? d[2] : d[1], gap(bits, 2));
 }
 
-/* ---- glu: n F; rope: n D H ------------------------------------------------------------------- */
-
-static void make_glu(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
-{
-    c->op = OP_GLU;
-    c->tolerance = 2e-6;
-    c->u.glu.y = out(c, poison_2d(w, d[0], d[1], gap(bits, 0)));
-    c->u.glu.x = world_2d(w, bit(bits, 5) ? 20 : 3, d[0], 2 * d[1], gap(bits, 1));
-}
-
-static void make_glu_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
-{
-    struct glu_bwd_args *a = &c->u.glu_bwd;
-    c->op = OP_GLU_BWD;
-    c->tolerance = 2e-6;
-    a->x = world_2d(w, bit(bits, 5) ? 20 : 3, d[0], 2 * d[1], gap(bits, 1));
-    a->dy = world_2d(w, 1, d[0], d[1], gap(bits, 0));
-    a->dx = out(c, bit(bits, 4) ? a->x : poison_2d(w, d[0], 2 * d[1], gap(bits, 2)));
-}
-
-static void make_rope(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
-{
-    struct rope_args *a = &c->u.rope;
-    int64_t dim = d[1] < 2 ? 2 : d[1];
-    c->op = OP_ROPE;
-    c->tolerance = 1e-6;
-    a->x = out(c, world_3d(w, 1, d[0], d[2], dim, gap(bits, 0)));
-    a->rotary = bit(bits, 5) ? (dim + 2) / 4 * 2 : dim / 2 * 2;
-    a->cos = world_2d(w, 1, 11, a->rotary / 2, gap(bits, 1));
-    a->sin = world_2d(w, 1, 11, a->rotary / 2, gap(bits, 2));
-    a->position = world_ids(w, d[0], 11);
-    a->backward = bit(bits, 4);
-}
-
 /* ---- attention: sequences T K H/K D queries -------------------------------------------------- */
 
 /*
@@ -297,6 +267,7 @@ static void attention_inputs(struct world *w, struct attention_args *a, const in
     a->window = bit(bits, 5) ? 1 + d[1] / 3 : 0;
     a->scale = 1 / sqrtf((float)d[4]);
     a->drop = dropout(w, bits, 6);
+    a->cap = bit(bits, 9) ? 1.5f : 0;
     if (bit(bits, 8)) {
         a->head0 = 3;
         a->all_heads = heads + 4;
@@ -395,6 +366,7 @@ static void make_loss(struct world *w, struct call *c, const int64_t *d, uint32_
         a->factor = one(w, DTYPE_F64, 64);
         a->divisor = one(w, DTYPE_F64, bits % 2 ? 0 : 3);
     }
+    a->cap = bit(bits, 7) ? 9 : 0; /* of logits below it */
     a->grad = bit(bits, 5);
     out(c, a->logits);
     within(c, 3e-6, 1e-30);
@@ -565,5 +537,43 @@ const struct twin twins[] = {
     {"sumsq", make_sumsq, "n", {300000}, true, {{0, {16 << 20}}}},
     {"fill", make_fill, "rows width", {60, 2000}, true, {{0, {1024, 768}}}},
     {"copy", make_copy, "rows width", {60, 2000}, true, {{0, {1024, 768}}, {0, {1 << 14, 1024}}}},
+    {"cap", make_cap, "n V", {40, 3000}, true, {{0, {320, 50257}}}, true},
+    {"head_norm", make_head_norm, "n D H", {60, 140, 5}, true, {{32, {1024, 128, 12}}}, true},
+    {"head_norm_bwd",
+     make_head_norm_bwd,
+     "n D H",
+     {60, 140, 5},
+     true,
+     {{0, {1024, 128, 12}}},
+     true},
+    {"route", make_route, "n E k", {301, 140, 9}, true, {{0, {4096, 64, 8}}}, true},
+    {"route_bwd", make_route_bwd, "n E k", {301, 140, 9}, true, {{112, {4096, 64, 8}}}, true},
+    {"route_loss", make_route_loss, "n E", {301, 140}, true, {{0, {4096, 64}}}, true},
+    {"permute", make_permute, "n C k", {100, 520, 5}, true, {{0, {1024, 768, 2}}}, true},
+    {"permute_bwd", make_permute_bwd, "n C k", {100, 520, 5}, true, {{0, {1024, 768, 2}}}, true},
+    {"unpermute", make_unpermute, "n C k", {100, 520, 5}, true, {{0, {1024, 768, 2}}}, true},
+    {"unpermute_bwd",
+     make_unpermute_bwd,
+     "n C k",
+     {100, 520, 5},
+     true,
+     {{0, {1024, 768, 2}}},
+     true},
+    {"grouped",
+     make_grouped,
+     "n O I E",
+     {200, 150, 150, 7},
+     false,
+     {{0, {2048, 512, 256, 8}}},
+     true},
+    {"grouped_bwd",
+     make_grouped_bwd,
+     "n O I E",
+     {200, 150, 150, 7},
+     false,
+     {{0, {2048, 512, 256, 8}}},
+     true},
+    {"gate", make_gate, "n F", {301, 520}, true, {{0, {1024, 2048}}}, true},
+    {"gate_bwd", make_gate_bwd, "n F", {301, 520}, true, {{0, {1024, 2048}}}, true},
 };
 const int twin_count = sizeof(twins) / sizeof(twins[0]);

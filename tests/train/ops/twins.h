@@ -9,8 +9,10 @@
  */
 
 #include "tests/train/ops/world.h"
+#include "train/ops/experts.h"
+#include "train/ops/head_norm.h"
 
-enum { CALL_OUTS = 6, TWIN_SIZES = 6, TWIN_BENCHES = 16, TWIN_BITS = 11 };
+enum { CALL_OUTS = 7, TWIN_SIZES = 6, TWIN_BENCHES = 16, TWIN_BITS = 11 };
 
 struct call {
     enum op op;
@@ -32,6 +34,20 @@ struct call {
         struct sumsq_args sumsq;
         struct fill_args fill;
         struct copy_args copy;
+        struct cap_args cap;
+        struct head_norm_args head_norm;
+        struct head_norm_bwd_args head_norm_bwd;
+        struct route_args route;
+        struct route_bwd_args route_bwd;
+        struct route_loss_args route_loss;
+        struct permute_args permute;
+        struct permute_bwd_args permute_bwd;
+        struct unpermute_args unpermute;
+        struct unpermute_bwd_args unpermute_bwd;
+        struct grouped_args grouped;
+        struct grouped_bwd_args grouped_bwd;
+        struct gate_args gate;
+        struct gate_bwd_args gate_bwd;
     } u;
     int outs;
     struct tensor out[CALL_OUTS]; /* what the call writes */
@@ -56,10 +72,30 @@ struct twin {
         uint32_t bits;
         int64_t d[TWIN_SIZES];
     } bench[TWIN_BENCHES]; /* ends with a first size of 0 */
+    bool apart;            /* test_twins leaves out what has tests of its own on the host */
 };
 
 extern const struct twin twins[];
 extern const int twin_count;
+
+/* Calls of the ops that some families of models have (twins_families.c); a part of twins[]. */
+void make_glu(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_glu_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_rope(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_cap(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_head_norm(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_head_norm_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_route(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_route_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_route_loss(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_permute(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_permute_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_unpermute(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_unpermute_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_grouped(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_grouped_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_gate(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_gate_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
 
 /* Through op_NAME, with its checks. */
 void call_run(struct ops *o, const struct call *c);

@@ -92,8 +92,8 @@ bool attend_cut(const struct dev_desc *d, const struct attention_args *a, struct
 {
     int64_t tokens = a->max_len, heads = a->q.size[1], groups = a->k.size[1], dim = a->q.size[2];
     bool taken = a->even && d->capability >= OLDEST && tokens >= FEWEST_TOKENS && dim % 8 == 0 &&
-                 dim <= 256 && a->drop.p <= 0 && !a->window && a->k_len.size[0] && wide(a->q) &&
-                 wide(a->k) && wide(a->v) && wide(a->o);
+                 dim <= 256 && a->drop.p <= 0 && a->cap <= 0 && !a->window && a->k_len.size[0] &&
+                 wide(a->q) && wide(a->k) && wide(a->v) && wide(a->o);
     if (!taken || (!tensor_none(a->lse) && a->lse.stride != a->q.size[0]))
         return false;
     int64_t length = (tokens + TILE - 1) / TILE * TILE, each = heads / groups;
@@ -135,7 +135,7 @@ static struct attend_plan *find(const struct attend *a, const struct attention_a
 {
     struct attend_plan *p = a->plans;
     struct sdpa_shape s;
-    if (!args->even || args->drop.p > 0 || args->window || !p)
+    if (!args->even || args->drop.p > 0 || args->cap > 0 || args->window || !p)
         return NULL;
     s = shape_of(args);
     while (p && memcmp(&p->whole, &s, sizeof(s)) != 0)

@@ -8,7 +8,7 @@
  * is planned, so a run has one for each shape, and its forward and backward have the same.
  *
  * cuDNN is asked for rows of one length (`even` of struct attention_args) of 16 bits, without
- * dropout and window. Its deterministic backward needs heads * tokens^2 * 2 bytes for each
+ * dropout, window and cap. Its deterministic backward needs heads * tokens^2 * 2 bytes for each
  * sequence, so a call is made in parts of at most ATTEND_BYTES of these: some sequences, or some
  * heads of one.
  */

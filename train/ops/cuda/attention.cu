@@ -6,36 +6,36 @@ extern "C" {
 }
 
 /*
- * Attention in fp32, every form of the op, made to be right rather than fast: a warp for each query
- * and head (for each key and key head where keys' gradients are summed), 32 keys (queries) at a
- * time, one a lane.
+ * Attention in any type and with heads of any size, made to be right rather than fast: in fp32, and
+ * in types of 16 bits where flash.h has nothing. A warp for each query and head (for each key and
+ * key head where keys' gradients are summed), 32 keys (queries) at a time, one a lane.
  */
 
 enum { WARPS = 4, THREADS = 32 * WARPS };
 
-struct heads {
-    float *p;
+template <class T> struct heads_in {
+    T *p;
     int64_t stride;
-    __device__ float *at(int64_t row, int64_t head, int dim) const
+    __device__ T *at(int64_t row, int64_t head, int dim) const
     {
         return p + row * stride + head * dim;
     }
 };
 
-static heads heads_of(tensor t)
+template <class T> static heads_in<T> heads_of(tensor t)
 {
-    return {(float *)t.data, t.stride};
+    return {(T *)t.data, t.stride};
 }
 
-struct attention_job {
-    heads q, k, v, o, dout, dq, dk, dv;
+template <class T> struct attention_job {
+    heads_in<T> q, k, v, o, dout, dq, dk, dv;
     mat lse;      /* p NULL: none */
     float *delta; /* [H, n] */
     const int32_t *q_start, *k_start, *k_len;
     int64_t n, keys, sequences, window, max_len;
     int heads, groups, dim;
     int head0, all_heads; /* of the dropout's rows */
-    float scale;
+    float scale, cap;     /* cap 0: none */
     drop_mask drop;
 };
 
@@ -45,7 +45,7 @@ struct seen {
     int64_t key, first, n;
 };
 
-static __device__ seen keys_of(const attention_job &j, int64_t row)
+template <class T> static __device__ seen keys_of(const attention_job<T> &j, int64_t row)
 {
     int64_t low = 0, high = j.sequences; /* q_start[low] <= row < q_start[high] */
     while (high - low > 1) {
@@ -62,7 +62,8 @@ static __device__ seen keys_of(const attention_job &j, int64_t row)
 }
 
 /* The factor of one weight. */
-static __device__ float weight_drop(const attention_job &j, int64_t row, int head, int64_t key)
+template <class T>
+static __device__ float weight_drop(const attention_job<T> &j, int64_t row, int head, int64_t key)
 {
     if (!j.drop.on)
         return 1;
@@ -71,12 +72,17 @@ static __device__ float weight_drop(const attention_job &j, int64_t row, int hea
     return drop_factor(j.drop, at * (uint64_t)j.max_len + (uint64_t)key);
 }
 
-static __device__ float dot(const float *x, const float *y, int dim)
+template <class A, class B> static __device__ float dot(const A *x, const B *y, int dim)
 {
     float sum = 0;
     for (int d = 0; d < dim; d++)
-        sum += x[d] * y[d];
+        sum += (float)x[d] * (float)y[d];
     return sum;
+}
+
+template <class T> static __device__ float capped(const attention_job<T> &j, float score)
+{
+    return j.cap > 0 ? j.cap * tanhf(score / j.cap) : score;
 }
 
 /* Which query and head this warp has; false behind the last. */
@@ -88,7 +94,8 @@ static __device__ bool turn(int64_t rows, int heads, int64_t *ret_row, int *ret_
     return i < rows * heads;
 }
 
-static __global__ void __launch_bounds__(THREADS) attention(const attention_job j)
+template <class T>
+static __global__ void __launch_bounds__(THREADS) attention(const attention_job<T> j)
 {
     extern __shared__ float shared[];
     const int lane = (int)threadIdx.x % 32;
@@ -100,7 +107,7 @@ static __global__ void __launch_bounds__(THREADS) attention(const attention_job 
     const int group = head / (j.heads / j.groups);
     const seen s = keys_of(j, row);
     for (int d = lane; d < j.dim; d += 32) {
-        q[d] = j.q.at(row, head, j.dim)[d];
+        q[d] = (float)j.q.at(row, head, j.dim)[d];
         sum[d] = 0;
     }
     __syncwarp();
@@ -109,7 +116,7 @@ static __global__ void __launch_bounds__(THREADS) attention(const attention_job 
         int64_t i = base + lane;
         float score = -INFINITY;
         if (i < s.n)
-            score = j.scale * dot(q, j.k.at(s.key + i, group, j.dim), j.dim);
+            score = capped(j, j.scale * dot(q, j.k.at(s.key + i, group, j.dim), j.dim));
         float new_max = fmaxf(max, warp_max(score)), old = expf(max - new_max);
         float p = i < s.n ? expf(score - new_max) : 0;
         total = total * old + warp_sum(p);
@@ -119,13 +126,13 @@ static __global__ void __launch_bounds__(THREADS) attention(const attention_job 
             sum[d] *= old;
         for (int t = 0; t < 32 && base + t < s.n; t++) {
             float weight = __shfl_sync(~0u, p, t);
-            const float *v = j.v.at(s.key + base + t, group, j.dim);
+            const T *v = j.v.at(s.key + base + t, group, j.dim);
             for (int d = lane; d < j.dim; d += 32)
-                sum[d] += weight * v[d];
+                sum[d] += weight * (float)v[d];
         }
     }
     for (int d = lane; d < j.dim; d += 32)
-        j.o.at(row, head, j.dim)[d] = sum[d] / total;
+        j.o.at(row, head, j.dim)[d] = (T)(sum[d] / total);
     if (lane == 0 && j.lse.p)
         j.lse.row(head)[row] = max + logf(total);
 }
@@ -136,23 +143,25 @@ static __global__ void __launch_bounds__(THREADS) attention(const attention_job 
 /*
  * With p_j = exp(score_j - lse), w_j = drop_j p_j and dp_j = drop_j (dout v_j):
  *     dv_j += w_j dout, ds_j = scale p_j (dp_j - delta), dq += ds_j k_j, dk_j += ds_j q
- * delta, the sum of p_j dp_j, is the product of dout and o.
+ * with ds_j times the slope of the cap where scores are capped. delta, the sum of p_j dp_j, is the
+ * product of dout and o.
  */
 struct slope {
     float weight, ds;
 };
 
-static __device__ slope slope_of(const attention_job &j, int64_t row, int head, int64_t key,
-                                 int64_t number, const float *q, const float *dout, const float *k,
-                                 const float *v)
+template <class T, class A, class B>
+static __device__ slope slope_of(const attention_job<T> &j, int64_t row, int head, int64_t number,
+                                 const A *q, const A *dout, const B *k, const B *v)
 {
     float lse = j.lse.row(head)[row], delta = j.delta[head * j.n + row];
-    float p = expf(j.scale * dot(q, k, j.dim) - lse), drop = weight_drop(j, row, head, number);
-    (void)key;
-    return {p * drop, j.scale * p * (drop * dot(dout, v, j.dim) - delta)};
+    float score = capped(j, j.scale * dot(q, k, j.dim)), t = j.cap > 0 ? score / j.cap : 0;
+    float p = expf(score - lse), drop = weight_drop(j, row, head, number);
+    return {p * drop, j.scale * (1 - t * t) * p * (drop * dot(dout, v, j.dim) - delta)};
 }
 
-static __global__ void __launch_bounds__(THREADS) attention_delta(const attention_job j)
+template <class T>
+static __global__ void __launch_bounds__(THREADS) attention_delta(const attention_job<T> j)
 {
     const int lane = (int)threadIdx.x % 32;
     int64_t row;
@@ -161,13 +170,14 @@ static __global__ void __launch_bounds__(THREADS) attention_delta(const attentio
         return;
     float sum = 0;
     for (int d = lane; d < j.dim; d += 32)
-        sum += j.dout.at(row, head, j.dim)[d] * j.o.at(row, head, j.dim)[d];
+        sum += (float)j.dout.at(row, head, j.dim)[d] * (float)j.o.at(row, head, j.dim)[d];
     sum = warp_sum(sum);
     if (lane == 0)
         j.delta[head * j.n + row] = sum;
 }
 
-static __global__ void __launch_bounds__(THREADS) attention_dq(const attention_job j)
+template <class T>
+static __global__ void __launch_bounds__(THREADS) attention_dq(const attention_job<T> j)
 {
     extern __shared__ float shared[];
     const int lane = (int)threadIdx.x % 32;
@@ -179,8 +189,8 @@ static __global__ void __launch_bounds__(THREADS) attention_dq(const attention_j
     const int group = head / (j.heads / j.groups);
     const seen s = keys_of(j, row);
     for (int d = lane; d < j.dim; d += 32) {
-        q[d] = j.q.at(row, head, j.dim)[d];
-        dout[d] = j.dout.at(row, head, j.dim)[d];
+        q[d] = (float)j.q.at(row, head, j.dim)[d];
+        dout[d] = (float)j.dout.at(row, head, j.dim)[d];
         sum[d] = 0;
     }
     __syncwarp();
@@ -188,21 +198,21 @@ static __global__ void __launch_bounds__(THREADS) attention_dq(const attention_j
         int64_t i = base + lane;
         slope x = {0, 0};
         if (i < s.n)
-            x = slope_of(j, row, head, s.key + i, s.first + i, q, dout,
-                         j.k.at(s.key + i, group, j.dim), j.v.at(s.key + i, group, j.dim));
+            x = slope_of(j, row, head, s.first + i, q, dout, j.k.at(s.key + i, group, j.dim),
+                         j.v.at(s.key + i, group, j.dim));
         for (int t = 0; t < 32 && base + t < s.n; t++) {
             float ds = __shfl_sync(~0u, x.ds, t);
-            const float *k = j.k.at(s.key + base + t, group, j.dim);
+            const T *k = j.k.at(s.key + base + t, group, j.dim);
             for (int d = lane; d < j.dim; d += 32)
-                sum[d] += ds * k[d];
+                sum[d] += ds * (float)k[d];
         }
     }
     for (int d = lane; d < j.dim; d += 32)
-        j.dq.at(row, head, j.dim)[d] = sum[d];
+        j.dq.at(row, head, j.dim)[d] = (T)sum[d];
 }
 
 /* The sequence that a row of keys belongs to, or -1. For a whole warp. */
-static __device__ int64_t sequence_of(const attention_job &j, int64_t row)
+template <class T> static __device__ int64_t sequence_of(const attention_job<T> &j, int64_t row)
 {
     for (int64_t base = 0; base < j.sequences; base += 32) {
         int64_t s = base + threadIdx.x % 32;
@@ -215,7 +225,8 @@ static __device__ int64_t sequence_of(const attention_job &j, int64_t row)
 }
 
 /* Queries of sequence s that see key number `number`: rows *ret_begin .. *ret_end - 1. */
-static __device__ void queries_of(const attention_job &j, int64_t s, int64_t number,
+template <class T>
+static __device__ void queries_of(const attention_job<T> &j, int64_t s, int64_t number,
                                   int64_t *ret_begin, int64_t *ret_end)
 {
     int64_t start = j.q_start[s], count = j.q_start[s + 1] - start;
@@ -226,7 +237,8 @@ static __device__ void queries_of(const attention_job &j, int64_t s, int64_t num
     *ret_end = start + (end > 0 ? end : 0);
 }
 
-static __global__ void __launch_bounds__(THREADS) attention_dkv(const attention_job j)
+template <class T>
+static __global__ void __launch_bounds__(THREADS) attention_dkv(const attention_job<T> j)
 {
     extern __shared__ float shared[];
     const int lane = (int)threadIdx.x % 32, each = j.heads / j.groups;
@@ -237,8 +249,8 @@ static __global__ void __launch_bounds__(THREADS) attention_dkv(const attention_
     if (!turn(j.keys, j.groups, &key, &group))
         return;
     for (int d = lane; d < j.dim; d += 32) {
-        k[d] = j.k.at(key, group, j.dim)[d];
-        v[d] = j.v.at(key, group, j.dim)[d];
+        k[d] = (float)j.k.at(key, group, j.dim)[d];
+        v[d] = (float)j.v.at(key, group, j.dim)[d];
         dk[d] = dv[d] = 0;
     }
     __syncwarp();
@@ -250,35 +262,35 @@ static __global__ void __launch_bounds__(THREADS) attention_dkv(const attention_
             int64_t row = base + lane;
             slope x = {0, 0};
             if (row < end)
-                x = slope_of(j, row, head, key, number, j.q.at(row, head, j.dim),
+                x = slope_of(j, row, head, number, j.q.at(row, head, j.dim),
                              j.dout.at(row, head, j.dim), k, v);
             for (int t = 0; t < 32 && base + t < end; t++) {
                 float ds = __shfl_sync(~0u, x.ds, t), weight = __shfl_sync(~0u, x.weight, t);
-                const float *q = j.q.at(base + t, head, j.dim);
-                const float *dout = j.dout.at(base + t, head, j.dim);
+                const T *q = j.q.at(base + t, head, j.dim);
+                const T *dout = j.dout.at(base + t, head, j.dim);
                 for (int d = lane; d < j.dim; d += 32) {
-                    dk[d] += ds * q[d];
-                    dv[d] += weight * dout[d];
+                    dk[d] += ds * (float)q[d];
+                    dv[d] += weight * (float)dout[d];
                 }
             }
         }
     }
     for (int d = lane; d < j.dim; d += 32) {
-        j.dk.at(key, group, j.dim)[d] = dk[d];
-        j.dv.at(key, group, j.dim)[d] = dv[d];
+        j.dk.at(key, group, j.dim)[d] = (T)dk[d];
+        j.dv.at(key, group, j.dim)[d] = (T)dv[d];
     }
 }
 
 /* ---- entries
  * ------------------------------------------------------------------------------------- */
 
-static attention_job job_of(const attention_args *a)
+template <class T> static attention_job<T> job_of(const attention_args *a)
 {
-    attention_job j = {};
-    j.q = heads_of(a->q);
-    j.k = heads_of(a->k);
-    j.v = heads_of(a->v);
-    j.o = heads_of(a->o);
+    attention_job<T> j = {};
+    j.q = heads_of<T>(a->q);
+    j.k = heads_of<T>(a->k);
+    j.v = heads_of<T>(a->v);
+    j.o = heads_of<T>(a->o);
     j.lse = mat_of(a->lse);
     j.q_start = ints_of(a->q_start);
     j.k_start = ints_of(a->k_start);
@@ -294,14 +306,15 @@ static attention_job job_of(const attention_args *a)
     j.groups = (int)a->k.size[1];
     j.dim = (int)a->q.size[2];
     j.scale = a->scale;
+    j.cap = a->cap;
     j.drop = mask_of(a->drop);
     return j;
 }
 
 /* Heads of 768 numbers and more would need more shared memory than a block has by itself. */
-static size_t shared_for(const attention_job &j, int rows)
+static size_t shared_for(int dim, int rows)
 {
-    return (size_t)WARPS * (size_t)rows * (size_t)j.dim * sizeof(float);
+    return (size_t)WARPS * (size_t)rows * (size_t)dim * sizeof(float);
 }
 
 static unsigned blocks_for(int64_t rows, int heads)
@@ -309,16 +322,21 @@ static unsigned blocks_for(int64_t rows, int heads)
     return (unsigned)ceil_div(rows * heads, WARPS);
 }
 
+template <class T> static void forward(ops *o, const attention_args *a)
+{
+    attention_job<T> j = job_of<T>(a);
+    if (j.n)
+        attention<<<blocks_for(j.n, j.heads), THREADS, shared_for(j.dim, 2), stream_of(o)>>>(j);
+    dev_cuda_check(o->dev, "launch");
+}
+
 extern "C" void cuda_attention(ops *o, const void *args, void *)
 {
-    if (((const attention_args *)args)->q.dtype != DTYPE_F32) {
-        flash_attention(o->dev, (const attention_args *)args, FLASH_FASTEST);
-        return;
-    }
-    attention_job j = job_of((const attention_args *)args);
-    if (j.n)
-        attention<<<blocks_for(j.n, j.heads), THREADS, shared_for(j, 2), stream_of(o)>>>(j);
-    dev_cuda_check(o->dev, "launch");
+    const attention_args *a = (const attention_args *)args;
+    if (flash_takes(a))
+        flash_attention(o->dev, a, FLASH_FASTEST);
+    else
+        by_type(a->q.dtype, [&](auto t) { forward<decltype(t)>(o, a); });
 }
 
 extern "C" size_t cuda_attention_bwd_scratch(const dev_desc *, const void *args)
@@ -327,36 +345,30 @@ extern "C" size_t cuda_attention_bwd_scratch(const dev_desc *, const void *args)
     return (size_t)(a->q.size[0] * a->q.size[1]) * sizeof(float);
 }
 
-extern "C" void cuda_attention_bwd(ops *o, const void *args, void *scratch)
+template <class T> static void backward(ops *o, const attention_bwd_args *b, void *scratch)
 {
-    const attention_bwd_args *b = (const attention_bwd_args *)args;
-    if (b->fwd.q.dtype != DTYPE_F32) {
-        flash_attention_bwd(o->dev, b, FLASH_FASTEST, scratch);
-        return;
-    }
-    attention_job j = job_of(&b->fwd);
+    attention_job<T> j = job_of<T>(&b->fwd);
     cudaStream_t stream = stream_of(o);
-    j.dout = heads_of(b->dout);
-    j.dq = heads_of(b->dq);
-    j.dk = heads_of(b->dk);
-    j.dv = heads_of(b->dv);
+    j.dout = heads_of<T>(b->dout);
+    j.dq = heads_of<T>(b->dq);
+    j.dk = heads_of<T>(b->dk);
+    j.dv = heads_of<T>(b->dv);
     j.delta = (float *)scratch;
     if (j.n) {
         unsigned blocks = blocks_for(j.n, j.heads);
         attention_delta<<<blocks, THREADS, 0, stream>>>(j);
-        attention_dq<<<blocks, THREADS, shared_for(j, 3), stream>>>(j);
+        attention_dq<<<blocks, THREADS, shared_for(j.dim, 3), stream>>>(j);
     }
     if (j.keys)
-        attention_dkv<<<blocks_for(j.keys, j.groups), THREADS, shared_for(j, 4), stream>>>(j);
+        attention_dkv<<<blocks_for(j.keys, j.groups), THREADS, shared_for(j.dim, 4), stream>>>(j);
     dev_cuda_check(o->dev, "launch");
 }
 
-/* Types of 16 bits have the tensor cores' kernels and no other. */
-extern "C" int cuda_attention_prepare(ops *, const void *args, struct err *e)
+extern "C" void cuda_attention_bwd(ops *o, const void *args, void *scratch)
 {
-    const attention_args *a = (const attention_args *)args;
-    if (a->q.dtype == DTYPE_F32 || flash_takes(a))
-        return 0;
-    return err_set(e, ERR_USAGE, "heads of %lld in %s: expected a multiple of 8, at most 128",
-                   (long long)a->q.size[2], dtype_name(a->q.dtype));
+    const attention_bwd_args *b = (const attention_bwd_args *)args;
+    if (flash_takes_bwd(b))
+        flash_attention_bwd(o->dev, b, FLASH_FASTEST, scratch);
+    else
+        by_type(b->fwd.q.dtype, [&](auto t) { backward<decltype(t)>(o, b, scratch); });
 }

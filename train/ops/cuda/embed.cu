@@ -11,6 +11,7 @@ template <class T> struct embed_job {
     const int32_t *id, *position;
     int64_t width;
     int64_t first, rows; /* the ids that tok has */
+    float scale;
     drop_mask drop;
 };
 
@@ -27,10 +28,16 @@ template <int VEC, class T> static __global__ void embed(const embed_job<T> j)
         if (pos)
             load(add, pos + c);
         for (int k = 0; k < VEC; k++)
-            v[k] += add[k];
+            v[k] = fmaf(v[k], j.scale, add[k]);
         drop_apply(v, j.drop, i, c, j.width);
         store(j.y.row(i) + c, v);
     }
+}
+
+/* 0 stands for 1. */
+static float scale_of(double scale)
+{
+    return scale != 0 ? (float)scale : 1;
 }
 
 template <class T> static void issue_embed(ops *o, const embed_args *a)
@@ -39,7 +46,8 @@ template <class T> static void issue_embed(ops *o, const embed_args *a)
     int64_t n = a->y.size[0], width = a->y.size[1];
     embed_job<T> j = {mat_in_of<T>(a->y),      mat_in_of<T>(a->tok), mat_in_of<T>(a->pos),
                       ints_of(a->id),          ints_of(a->position), width,
-                      a->shard ? a->first : 0, a->tok.size[0],       mask_of(a->drop)};
+                      a->shard ? a->first : 0, a->tok.size[0],       scale_of(a->scale),
+                      mask_of(a->drop)};
     if (width % vec == 0 && aligned(a->y) && aligned(a->tok) && aligned(a->pos))
         embed<vec><<<(unsigned)n, threads_for(width / vec, MOST), 0, stream_of(o)>>>(j);
     else
@@ -242,13 +250,19 @@ static const keyed *sort_rows(const int32_t *id, bool part, int64_t first, int64
 /* ---- backward: the rows of one id, in their order
  * ------------------------------------------------ */
 
+/* What is done to a row before it is added. */
+struct row_factor {
+    drop_mask drop;
+    float scale;
+};
+
 template <int VEC>
-static __device__ void add_row(float (&sum)[VEC], float (&v)[VEC], drop_mask drop, int64_t row,
+static __device__ void add_row(float (&sum)[VEC], float (&v)[VEC], const row_factor &f, int64_t row,
                                int64_t c, int64_t width)
 {
-    drop_apply(v, drop, row, c, width);
+    drop_apply(v, f.drop, row, c, width);
     for (int k = 0; k < VEC; k++)
-        sum[k] += v[k];
+        sum[k] = fmaf(v[k], f.scale, sum[k]);
 }
 
 /* Rows that are read before they are added. */
@@ -260,7 +274,8 @@ template <int VEC> static __host__ __device__ constexpr int together()
 /* Adds the rows from sorted[i] on that have this id, one after the other. */
 template <int VEC, class T>
 static __device__ void add_rest(float (&sum)[VEC], const keyed *sorted, int64_t i, int64_t n,
-                                int32_t id, mat_in<T> dy, int64_t c, int64_t width, drop_mask drop)
+                                int32_t id, mat_in<T> dy, int64_t c, int64_t width,
+                                const row_factor &f)
 {
     constexpr int MANY = together<VEC>();
     for (; i + MANY <= n && sorted[i + MANY - 1].id == id; i += MANY) {
@@ -270,12 +285,12 @@ static __device__ void add_rest(float (&sum)[VEC], const keyed *sorted, int64_t 
             load(v[t], dy.row(sorted[i + t].row) + c);
 #pragma unroll
         for (int t = 0; t < MANY; t++)
-            add_row(sum, v[t], drop, sorted[i + t].row, c, width);
+            add_row(sum, v[t], f, sorted[i + t].row, c, width);
     }
     for (; i < n && sorted[i].id == id; i++) {
         float v[VEC];
         load(v, dy.row(sorted[i].row) + c);
-        add_row(sum, v, drop, sorted[i].row, c, width);
+        add_row(sum, v, f, sorted[i].row, c, width);
     }
 }
 
@@ -286,7 +301,7 @@ static __device__ void add_rest(float (&sum)[VEC], const keyed *sorted, int64_t 
  */
 template <int VEC, class T, class G>
 static __global__ void add_runs(const keyed *sorted, int64_t n, mat_in<T> dy, mat_in<G> to,
-                                int32_t rows, int64_t width, drop_mask drop)
+                                int32_t rows, int64_t width, const row_factor f)
 {
     constexpr int MANY = together<VEC>();
     const int64_t i = (int64_t)blockIdx.x * MANY;
@@ -318,19 +333,20 @@ static __global__ void add_runs(const keyed *sorted, int64_t n, mat_in<T> dy, ma
             for (int k = 0; k < VEC; k++)
                 sum[k] = table[t][k];
         }
-        add_row(sum, v[t], drop, item[t].row, c, width);
+        add_row(sum, v[t], f, item[t].row, c, width);
     }
     if (id == first)
         return;
-    add_rest(sum, sorted, i + MANY, n, id, dy, c, width, drop);
+    add_rest(sum, sorted, i + MANY, n, id, dy, c, width, f);
     store(to.row(id) + c, sum);
 }
 
 template <class T, class G>
 static void add_table(ops *o, const embed_bwd_args *a, tensor id, bool part, tensor to,
-                      void *scratch)
+                      double scale, void *scratch)
 {
     const int vec = wide_of<T>();
+    const row_factor f = {mask_of(a->drop), scale_of(scale)};
     int64_t n = a->dy.size[0], width = a->dy.size[1];
     cudaStream_t stream = stream_of(o);
     const keyed *sorted =
@@ -343,19 +359,18 @@ static void add_table(ops *o, const embed_bwd_args *a, tensor id, bool part, ten
     mat_in<T> dy = mat_in_of<T>(a->dy);
     int32_t rows = (int32_t)to.size[0];
     if (wide)
-        add_runs<vec><<<grid, threads, 0, stream>>>(sorted, n, dy, mat_in_of<G>(to), rows, width,
-                                                    mask_of(a->drop));
+        add_runs<vec>
+            <<<grid, threads, 0, stream>>>(sorted, n, dy, mat_in_of<G>(to), rows, width, f);
     else
-        add_runs<1><<<grid, threads, 0, stream>>>(sorted, n, dy, mat_in_of<G>(to), rows, width,
-                                                  mask_of(a->drop));
+        add_runs<1><<<grid, threads, 0, stream>>>(sorted, n, dy, mat_in_of<G>(to), rows, width, f);
 }
 
 template <class T, class G> static void add_tables(ops *o, const embed_bwd_args *a, void *scratch)
 {
     if (!tensor_none(a->dtok))
-        add_table<T, G>(o, a, a->id, a->shard, a->dtok, scratch);
+        add_table<T, G>(o, a, a->id, a->shard, a->dtok, a->scale, scratch);
     if (!tensor_none(a->dpos))
-        add_table<T, G>(o, a, a->position, false, a->dpos, scratch);
+        add_table<T, G>(o, a, a->position, false, a->dpos, 1, scratch);
     dev_cuda_check(o->dev, "launch");
 }
 

@@ -89,6 +89,7 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_forward(const flash
     tile_load<T, D>(q, j.q.at(s.q_start + i0, head, j.dim), j.q.stride, rows, j.dim);
     load_keys(begin, 0);
     copy_commit();
+    const float scale = j.cap > 0 ? 1 : j.scale;
     float o[D / 8][4] = {{0}}, max[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
     for (int64_t t = begin; t < end; t++) {
         const int stage = (int)((t - begin) % 2);
@@ -99,10 +100,12 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_forward(const flash
         __syncthreads();
         float score[8][4] = {{0}};
         product_rows<T, D>(score, q, mine, k + stage * tile_numbers<D>());
+        if (j.cap > 0)
+            cap_scores(j, score);
         const sight see = sight_of(s, i0, t * TILE);
         if (!see.all(mine, mine + WARP_ROWS - 1, 0, TILE - 1))
             mask_scores(see, score, mine);
-        soften<D>(score, max, sum, o, j.scale * log2e);
+        soften<D>(score, max, sum, o, scale * log2e);
         if (j.drop.on)
             drop_weights(j, s, score, i0 + mine, t * TILE, head);
         product_columns<T, D>(o, score, v + stage * tile_numbers<D>());
@@ -113,8 +116,7 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_forward(const flash
     for (int half = 0; half < 2 && j.lse && lane % 4 == 0; half++) {
         int row = mine + lane / 4 + half * 8;
         if (row < rows)
-            j.lse[head * j.lse_stride + s.q_start + i0 + row] =
-                max[half] * j.scale + logf(sum[half]);
+            j.lse[head * j.lse_stride + s.q_start + i0 + row] = max[half] * scale + logf(sum[half]);
     }
 }
 
@@ -134,7 +136,7 @@ extern "C" void flash_attention(dev *d, const attention_args *a, enum flash_kern
     BUG_ON(!flash_takes(a), "attention of a form that flash_takes refuses");
     if (!a->q.size[0])
         return;
-    if (which == FLASH_FASTEST && flash_has_wgmma(d))
+    if (which == FLASH_FASTEST && flash_has_wgmma(d) && a->cap <= 0)
         flash_wgmma(d, a);
     else if (bf16 && narrow)
         forward<__nv_bfloat16, 64>(d, a);

@@ -28,11 +28,12 @@ template <class T> struct flash_job {
     int64_t n, keys, sequences, window, max_len;
     int heads, groups, dim;
     int head0, all_heads; /* of the dropout's rows */
-    float scale;
+    float scale, cap;     /* cap 0: none */
     drop_mask drop;
 };
 
-/* The kernels for compute capability 9.0, where the build and the device have them. */
+/* The kernels for compute capability 9.0, where the build and the device have them; they know no
+ * caps. */
 bool flash_has_wgmma(const dev *d);
 void flash_wgmma(dev *d, const attention_args *a);
 /* dq, dk and dv; delta is there. */
@@ -67,6 +68,7 @@ template <class T> static flash_job<T> flash_job_of(const attention_args *a)
     j.groups = (int)a->k.size[1];
     j.dim = (int)a->q.size[2];
     j.scale = a->scale;
+    j.cap = a->cap;
     j.drop = mask_of(a->drop);
     return j;
 }
@@ -159,6 +161,24 @@ static __device__ float weight_drop(const flash_job<T> &j, int64_t row, int head
     uint64_t at =
         (drop_row0(j.drop) + (uint64_t)row) * (uint64_t)j.all_heads + (uint64_t)(j.head0 + head);
     return drop_factor(j.drop, at * (uint64_t)j.max_len + (uint64_t)key);
+}
+
+/* Products of queries and keys become capped scores, which are not to be times j.scale any more. */
+template <class T> static __device__ void cap_scores(const flash_job<T> &j, float (&score)[8][4])
+{
+    const float by = j.scale / j.cap;
+#pragma unroll
+    for (int n = 0; n < 8; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            score[n][e] = j.cap * tanhf(score[n][e] * by);
+}
+
+/* The slope of the cap where it gives `score`. */
+template <class T> static __device__ float cap_slope(const flash_job<T> &j, float score)
+{
+    float t = score / j.cap;
+    return 1 - t * t;
 }
 
 /* A sum or maximum over the four lanes that share a row. */

@@ -4,11 +4,12 @@
 
 /*
  * Attention on tensor cores (compute capability 8.0 and newer) without any library, every form of
- * the op: ragged rows, windows, grouped heads, dropout. GPUs of compute capability 9.0 have kernels
- * of their own (flash_wgmma*.cu), used where the build has code for 90a (-Dgpu_arch). q, k, v, o
- * and their gradients are BF16 or F16, lse F32; products are of that type with sums in fp32. Scores
- * are never written out (Dao, FlashAttention-2, 2023). The backward takes dq and dk, dv in two
- * kernels, each with one order of its sums, so equal arguments give equal bytes.
+ * the op: ragged rows, windows, grouped heads, dropout, caps. GPUs of compute capability 9.0 have
+ * kernels of their own (flash_wgmma*.cu), used where the build has code for 90a (-Dgpu_arch),
+ * except for caps. q, k, v, o and their gradients are BF16 or F16, lse F32; products are of that
+ * type with sums in fp32. Scores are never written out (Dao, FlashAttention-2, 2023). The backward
+ * takes dq and dk, dv in two kernels, each with one order of its sums, so equal arguments give
+ * equal bytes.
  *
  * Heads have at most 128 dimensions, a multiple of 8, and rows begin at multiples of 16 bytes.
  */

@@ -5,6 +5,7 @@
  * Backward. With p = exp(scale q k - lse), w = drop p, dp = drop (dout v), delta = the product of
  * dout and o of a query:
  *     dv += w dout, ds = scale p (dp - delta), dq += ds k, dk += ds q
+ * and ds times the slope of the cap where scores are capped.
  * One kernel has 64 queries of a head and goes through their keys for dq; one has 64 keys of a key
  * head and goes through the queries of its heads for dk and dv. Both compute the scores again.
  */
@@ -71,7 +72,7 @@ static __device__ void slopes(const flash_job<T> &j, const span &s, float (&scor
                               int mine)
 {
     const int lane = (int)threadIdx.x % 32;
-    const float scale = j.scale * log2e;
+    const float scale = (j.cap > 0 ? 1 : j.scale) * log2e;
     const sight see = sight_of(s, query, key);
     const bool all = see.all(mine, mine + WARP_ROWS - 1, 0, TILE - 1);
 #pragma unroll
@@ -84,6 +85,7 @@ static __device__ void slopes(const flash_job<T> &j, const span &s, float (&scor
                 p = 0;
             if (j.drop.on)
                 drop = weight_drop(j, s.q_start + query + i, head, key + k);
+            p *= j.cap > 0 ? cap_slope(j, score[n][e]) : 1;
             score[n][e] = p * (dp[n][e] * drop - delta[e / 2]);
         }
 }
@@ -124,6 +126,8 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_dq(const flash_job<
         float score[8][4] = {{0}}, dp[8][4] = {{0}};
         product_rows<T, D>(score, q, mine, k);
         product_rows<T, D>(dp, dout, mine, v);
+        if (j.cap > 0)
+            cap_scores(j, score);
         slopes(j, s, score, dp, lse, delta, i0, t * TILE, head, mine);
         product_columns<T, D>(dq, score, k);
         __syncthreads();
@@ -145,7 +149,7 @@ static __device__ void slopes_turned(const flash_job<T> &j, const span &s, float
                                      int64_t query, int64_t key, int head, int mine)
 {
     const int lane = (int)threadIdx.x % 32;
-    const float scale = j.scale * log2e;
+    const float scale = (j.cap > 0 ? 1 : j.scale) * log2e;
     const sight see = sight_of(s, query, key);
     const bool all = see.all(0, TILE - 1, mine, mine + WARP_ROWS - 1);
 #pragma unroll
@@ -158,7 +162,9 @@ static __device__ void slopes_turned(const flash_job<T> &j, const span &s, float
                 p = 0;
             if (j.drop.on)
                 drop = weight_drop(j, s.q_start + query + i, head, key + k);
-            score[n][e] = p * (dp[n][e] * drop - delta[i]);
+            dp[n][e] = dp[n][e] * drop - delta[i];
+            dp[n][e] *= j.cap > 0 ? cap_slope(j, score[n][e]) : 1;
+            score[n][e] = p * dp[n][e];
             dp[n][e] = p * drop;
         }
 }
@@ -202,6 +208,8 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_dkv(const flash_job
             float score[8][4] = {{0}}, dp[8][4] = {{0}};
             product_rows<T, D>(score, k, mine, q);
             product_rows<T, D>(dp, v, mine, dout);
+            if (j.cap > 0)
+                cap_scores(j, score);
             slopes_turned(j, s, score, dp, lse, delta, i0, k0, head, mine);
             product_columns<T, D>(dv, dp, dout);
             product_columns<T, D>(dk, score, q);
@@ -265,7 +273,7 @@ extern "C" size_t flash_bwd_scratch(const attention_bwd_args *b)
 extern "C" void flash_attention_bwd(dev *d, const attention_bwd_args *b, enum flash_kernels which,
                                     void *scratch)
 {
-    const bool wgmma = which == FLASH_FASTEST && flash_has_wgmma(d);
+    const bool wgmma = which == FLASH_FASTEST && flash_has_wgmma(d) && b->fwd.cap <= 0;
     BUG_ON(!flash_takes_bwd(b), "attention of a form that flash_takes_bwd refuses");
     if (b->fwd.q.dtype == DTYPE_BF16)
         backward<__nv_bfloat16>(d, b, wgmma, scratch);

@@ -7,8 +7,10 @@
  * F16 for what grows with the rows, and for the weights that they read; statistics, losses and
  * tables of angles stay F32:
  *     embed y, tok, pos; embed_bwd dy; norm y, r, x, a, bias, w, b; norm_bwd dr, dy, r, w, da;
- *     glu and glu_bwd all; rope x; xent_stats and xent_loss logits.
- * A matmul takes them but for what it accumulates into; attention takes them by flash.h. Gradients
+ *     glu and glu_bwd all; rope x; xent_stats and xent_loss logits; cap x; head_norm x, pre, w;
+ *     head_norm_bwd dx, pre, w; route logits; route_bwd dlogits; permutations, products of groups
+ *     and gates all but weights of tokens and gradients that are added to.
+ * Attention takes them, and a matmul but for what it accumulates into. Gradients
  * of weights are F32, or BF16 where the rest is. AdamW and SGD take any of these types for each of
  * their tensors (optim/flat.cuh).
  */
@@ -35,13 +37,29 @@ void cuda_clip(struct ops *o, const void *args, void *scratch);
 void cuda_select(struct ops *o, const void *args, void *scratch);
 void cuda_fill(struct ops *o, const void *args, void *scratch);
 void cuda_copy(struct ops *o, const void *args, void *scratch);
+void cuda_cap(struct ops *o, const void *args, void *scratch);
+/* families/ */
+void cuda_head_norm(struct ops *o, const void *args, void *scratch);
+void cuda_head_norm_bwd(struct ops *o, const void *args, void *scratch);
+void cuda_route(struct ops *o, const void *args, void *scratch);
+void cuda_route_bwd(struct ops *o, const void *args, void *scratch);
+void cuda_route_loss(struct ops *o, const void *args, void *scratch);
+void cuda_permute(struct ops *o, const void *args, void *scratch);
+void cuda_permute_bwd(struct ops *o, const void *args, void *scratch);
+void cuda_unpermute(struct ops *o, const void *args, void *scratch);
+void cuda_unpermute_bwd(struct ops *o, const void *args, void *scratch);
+void cuda_grouped(struct ops *o, const void *args, void *scratch);
+void cuda_grouped_bwd(struct ops *o, const void *args, void *scratch);
+void cuda_gate(struct ops *o, const void *args, void *scratch);
+void cuda_gate_bwd(struct ops *o, const void *args, void *scratch);
 
-int cuda_attention_prepare(struct ops *o, const void *args, struct err *e);
 size_t cuda_embed_bwd_scratch(const struct dev_desc *d, const void *args);
 size_t cuda_norm_bwd_scratch(const struct dev_desc *d, const void *args);
 size_t cuda_matmul_scratch(const struct dev_desc *d, const void *args);
 size_t cuda_attention_bwd_scratch(const struct dev_desc *d, const void *args);
 size_t cuda_sumsq_scratch(const struct dev_desc *d, const void *args);
+size_t cuda_head_norm_bwd_scratch(const struct dev_desc *d, const void *args);
+size_t cuda_route_loss_scratch(const struct dev_desc *d, const void *args);
 
 /* What a matmul does after its product, and the sums of columns that a weight gradient adds. */
 void cuda_epilogue(struct ops *o, const struct matmul_args *a);

@@ -6,7 +6,7 @@ template <class T> struct norm_job {
     float *mean, *rstd;
     const T *bias, *w, *b; /* bias and b: or NULL */
     int64_t n, width;
-    float eps;
+    float eps, one; /* one: 1 where weights are stored less one */
     bool layer;
     drop_mask drop;
 };
@@ -50,7 +50,7 @@ static __device__ void normed(const norm_job<T> &j, int64_t i, int64_t c, const 
     if (j.b)
         load(b, j.b + c);
     for (int k = 0; k < VEC; k++)
-        w[k] = fmaf((v[k] - mean) * rstd, w[k], b[k]);
+        w[k] = fmaf((v[k] - mean) * rstd, w[k] + j.one, b[k]);
     store(j.y.row(i) + c, w);
 }
 
@@ -166,6 +166,7 @@ template <class T> static void issue(ops *o, const norm_args *a)
                      .n = a->y.size[0],
                      .width = a->y.size[1],
                      .eps = a->eps,
+                     .one = a->less_one ? 1.0f : 0.0f,
                      .layer = a->kind == NORM_LAYER,
                      .drop = mask_of(a->drop)};
     bool wide = j.width % wide_of<T>() == 0 && aligned(a->y) && aligned(a->r) && aligned(a->x) &&

@@ -18,6 +18,7 @@ template <class T> struct norm_bwd_job {
     void *sum[SUMS];          /* dw, db, dbias, of one type; or NULL */
     float *part;              /* [ranges][SUMS][width] */
     int64_t n, width, range;
+    float one; /* 1 where weights are stored less one */
     drop_mask drop;
 };
 
@@ -127,8 +128,11 @@ static __global__ void __launch_bounds__(MOST) norm_bwd_held(const norm_bwd_job<
 #pragma unroll
     for (int s = 0; s < NV; s++) {
         int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * wide_of<T>();
-        if (c < j.width)
-            load(w[s], j.w + c);
+        if (c >= j.width)
+            continue;
+        load(w[s], j.w + c);
+        for (int k = 0; k < VEC; k++)
+            w[s][k] += j.one;
     }
     if (AHEAD)
         read_row(j, begin, next);
@@ -173,7 +177,7 @@ static __global__ void __launch_bounds__(READ_THREADS) norm_bwd_rows(const norm_
     const T *dy = j.dy.row(i), *r = j.r.row(i);
     float2 means = make_float2(0, 0);
     for (int64_t c = threadIdx.x; c < j.width; c += READ_THREADS) {
-        float g = (float)dy[c] * (float)j.w[c];
+        float g = (float)dy[c] * ((float)j.w[c] + j.one);
         means.x += g;
         means.y += g * (((float)r[c] - mean) * rstd);
     }
@@ -181,7 +185,8 @@ static __global__ void __launch_bounds__(READ_THREADS) norm_bwd_rows(const norm_
     means.x = j.mean ? means.x / (float)j.width : 0;
     means.y /= (float)j.width;
     for (int64_t c = threadIdx.x; c < j.width; c += READ_THREADS) {
-        float g[1] = {(float)dy[c] * (float)j.w[c]}, xhat[1] = {((float)r[c] - mean) * rstd};
+        float g[1] = {(float)dy[c] * ((float)j.w[c] + j.one)},
+              xhat[1] = {((float)r[c] - mean) * rstd};
         float dr[1] = {(float)j.dr.row(i)[c]};
         pass_on<1>(j, i, c, g, xhat, rstd, means, dr);
     }
@@ -289,6 +294,7 @@ template <class T> static void issue(ops *o, const norm_bwd_args *a, void *scrat
                          .n = a->dy.size[0],
                          .width = a->dy.size[1],
                          .range = range_of(a->dy.size[0], a->dy.size[1], a->dy.dtype),
+                         .one = a->less_one ? 1.0f : 0.0f,
                          .drop = mask_of(a->drop)};
     bool wide = j.width % wide_of<T>() == 0 && aligned(a->dr) && aligned(a->dy) && aligned(a->r) &&
                 aligned(a->da) && aligned(a->w);

@@ -159,8 +159,9 @@ static size_t attention_bwd_scratch(const struct dev_desc *d, const void *args)
 static int prepare_attention(struct ops *o, const void *args, struct err *e)
 {
     const struct attend *a = state_of(o)->attend;
+    (void)e;
     if (!attend_prepare(state_of(o)->attend, args))
-        return cuda_attention_prepare(o, args, e);
+        return 0;
     o->entry[OP_ATTENTION].backend = o->entry[OP_ATTENTION_BWD].backend = attend_name(a);
     return 0;
 }
@@ -174,30 +175,45 @@ static void cuda_ops_close(struct ops *o)
     o->state = NULL;
 }
 
+static const struct op_entry entries[OP_COUNT] = {
+    [OP_EMBED] = {cuda_embed, NULL, "cuda"},
+    [OP_EMBED_BWD] = {cuda_embed_bwd, cuda_embed_bwd_scratch, "cuda"},
+    [OP_NORM] = {cuda_norm, NULL, "cuda"},
+    [OP_NORM_BWD] = {cuda_norm_bwd, cuda_norm_bwd_scratch, "cuda"},
+    [OP_MATMUL] = {cuda_matmul, cuda_matmul_scratch, "cublasLt", prepare_matmul},
+    [OP_GLU] = {cuda_glu, NULL, "cuda"},
+    [OP_GLU_BWD] = {cuda_glu_bwd, NULL, "cuda"},
+    [OP_ROPE] = {cuda_rope, NULL, "cuda"},
+    [OP_ATTENTION] = {run_attention, attention_scratch, "own", prepare_attention},
+    [OP_ATTENTION_BWD] = {run_attention_bwd, attention_bwd_scratch, "own"},
+    [OP_XENT_STATS] = {cuda_xent_stats, NULL, "cuda"},
+    [OP_XENT_LOSS] = {cuda_xent_loss, NULL, "cuda"},
+    [OP_ADAMW] = {cuda_adamw, NULL, "cuda"},
+    [OP_SGD] = {cuda_sgd, NULL, "cuda"},
+    [OP_SUMSQ] = {cuda_sumsq, cuda_sumsq_scratch, "cuda"},
+    [OP_CLIP] = {cuda_clip, NULL, "cuda"},
+    [OP_SELECT] = {cuda_select, NULL, "cuda"},
+    [OP_FILL] = {cuda_fill, NULL, "cuda"},
+    [OP_COPY] = {cuda_copy, NULL, "cuda"},
+    [OP_ROUTE] = {cuda_route, NULL, "cuda"},
+    [OP_ROUTE_BWD] = {cuda_route_bwd, NULL, "cuda"},
+    [OP_ROUTE_LOSS] = {cuda_route_loss, cuda_route_loss_scratch, "cuda"},
+    [OP_PERMUTE] = {cuda_permute, NULL, "cuda"},
+    [OP_PERMUTE_BWD] = {cuda_permute_bwd, NULL, "cuda"},
+    [OP_UNPERMUTE] = {cuda_unpermute, NULL, "cuda"},
+    [OP_UNPERMUTE_BWD] = {cuda_unpermute_bwd, NULL, "cuda"},
+    [OP_GROUPED] = {cuda_grouped, NULL, "cuda"},
+    [OP_GROUPED_BWD] = {cuda_grouped_bwd, NULL, "cuda"},
+    [OP_GATE] = {cuda_gate, NULL, "cuda"},
+    [OP_GATE_BWD] = {cuda_gate_bwd, NULL, "cuda"},
+    [OP_CAP] = {cuda_cap, NULL, "cuda"},
+    [OP_HEAD_NORM] = {cuda_head_norm, NULL, "cuda"},
+    [OP_HEAD_NORM_BWD] = {cuda_head_norm_bwd, cuda_head_norm_bwd_scratch, "cuda"},
+};
+
 static int open_table(struct ops *o, struct dev *d, struct slab *workspace,
                       const struct ops_config *c, struct err *e)
 {
-    static const struct op_entry entries[OP_COUNT] = {
-        [OP_EMBED] = {cuda_embed, NULL, "cuda"},
-        [OP_EMBED_BWD] = {cuda_embed_bwd, cuda_embed_bwd_scratch, "cuda"},
-        [OP_NORM] = {cuda_norm, NULL, "cuda"},
-        [OP_NORM_BWD] = {cuda_norm_bwd, cuda_norm_bwd_scratch, "cuda"},
-        [OP_MATMUL] = {cuda_matmul, cuda_matmul_scratch, "cublasLt", prepare_matmul},
-        [OP_GLU] = {cuda_glu, NULL, "cuda"},
-        [OP_GLU_BWD] = {cuda_glu_bwd, NULL, "cuda"},
-        [OP_ROPE] = {cuda_rope, NULL, "cuda"},
-        [OP_ATTENTION] = {run_attention, attention_scratch, "own", prepare_attention},
-        [OP_ATTENTION_BWD] = {run_attention_bwd, attention_bwd_scratch, "own"},
-        [OP_XENT_STATS] = {cuda_xent_stats, NULL, "cuda"},
-        [OP_XENT_LOSS] = {cuda_xent_loss, NULL, "cuda"},
-        [OP_ADAMW] = {cuda_adamw, NULL, "cuda"},
-        [OP_SGD] = {cuda_sgd, NULL, "cuda"},
-        [OP_SUMSQ] = {cuda_sumsq, cuda_sumsq_scratch, "cuda"},
-        [OP_CLIP] = {cuda_clip, NULL, "cuda"},
-        [OP_SELECT] = {cuda_select, NULL, "cuda"},
-        [OP_FILL] = {cuda_fill, NULL, "cuda"},
-        [OP_COPY] = {cuda_copy, NULL, "cuda"},
-    };
     struct cuda_ops *state;
     *o = (struct ops){.dev = d, .workspace = workspace, .layer = -1, .call = ops_run};
     ops_set_types(o, c->real, c->narrow);

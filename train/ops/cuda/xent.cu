@@ -150,6 +150,7 @@ struct loss_job {
     int64_t n, width, first;
     double scale;
     const double *factor, *divisor; /* or NULL */
+    float cap;                      /* 0: none */
 };
 
 static __device__ double weight_of(const loss_job &j)
@@ -178,24 +179,25 @@ static __global__ void __launch_bounds__(1024) xent_loss(const loss_job j)
 /* What the gradient of a row's logits needs. */
 struct row_slope {
     double factor, sum;
-    float max, by;
+    float max, by, cap;
     int64_t label;
 };
 
 template <class T> static __device__ float slope_of(const row_slope &r, float x, int64_t column)
 {
+    float t = r.cap > 0 ? x / r.cap : 0, by = 1 - t * t; /* the slope of the cap */
     if (r.factor == 0)
         return 0;
     if (column == r.label) /* a probability near 1 loses its digits here */
-        return (float)((exp((double)x - (double)r.max) / r.sum - 1) * r.factor);
-    return exp_of<T>(x - r.max) * r.by;
+        return (float)((exp((double)x - (double)r.max) / r.sum - 1) * r.factor) * by;
+    return exp_of<T>(x - r.max) * r.by * by;
 }
 
 template <int VEC, class T>
 static __global__ void __launch_bounds__(THREADS) xent_gradient(const loss_job j, mat_in<T> logits)
 {
     const int64_t i = blockIdx.x, whole = j.width / VEC * VEC, last = whole + threadIdx.x;
-    row_slope r = {(double)j.mask[i] * weight_of(j), (double)j.sum[i], j.max[i], 0,
+    row_slope r = {(double)j.mask[i] * weight_of(j),          (double)j.sum[i], j.max[i], 0, j.cap,
                    label_column(j.label[i], j.first, j.width)};
     r.by = (float)(r.factor / r.sum);
     T *x = logits.row(i);
@@ -240,11 +242,46 @@ extern "C" void cuda_xent_loss(ops *o, const void *args, void *)
                   .first = a->first,
                   .scale = a->scale,
                   .factor = (const double *)a->factor.data,
-                  .divisor = (const double *)a->divisor.data};
+                  .divisor = (const double *)a->divisor.data,
+                  .cap = a->cap};
     if (!j.n)
         return;
     xent_loss<<<1, 1024, 0, stream_of(o)>>>(j);
     if (a->grad)
         by_type(a->logits.dtype, [&](auto t) { issue_gradient<decltype(t)>(o, a->logits, j); });
     dev_cuda_check(o->dev, "launch");
+}
+
+/* ---- the cap of logits --------------------------------------------------------------------------
+ */
+
+template <int VEC, class T>
+static __global__ void __launch_bounds__(THREADS) cap(mat_in<T> x, int64_t width, float cap)
+{
+    T *row = x.row(blockIdx.x);
+    for (int64_t c = threadIdx.x * VEC; c < width; c += THREADS * VEC) {
+        float v[VEC];
+        load(v, row + c);
+        for (int k = 0; k < VEC; k++)
+            v[k] = cap * tanhf(v[k] / cap);
+        store(row + c, v);
+    }
+}
+
+template <class T> static void issue_cap(ops *o, const cap_args *a)
+{
+    const int64_t n = a->x.size[0], width = a->x.size[1];
+    if (width % wide_of<T>() == 0 && aligned(a->x))
+        cap<wide_of<T>()>
+            <<<(unsigned)n, THREADS, 0, stream_of(o)>>>(mat_in_of<T>(a->x), width, a->cap);
+    else
+        cap<1><<<(unsigned)n, THREADS, 0, stream_of(o)>>>(mat_in_of<T>(a->x), width, a->cap);
+    dev_cuda_check(o->dev, "launch");
+}
+
+extern "C" void cuda_cap(ops *o, const void *args, void *)
+{
+    const cap_args *a = (const cap_args *)args;
+    if (tensor_count(a->x))
+        by_type(a->x.dtype, [&](auto t) { issue_cap<decltype(t)>(o, a); });
 }

@@ -3,8 +3,8 @@
 /*
  * Our own attention on tensor cores (the device's kernels and the portable ones) against the plain
  * twin, on the same rounded inputs: the forms
- * of the twins' calls (ragged rows, windows, grouped heads, dropout, fewer queries than keys) and
- * some at larger sizes. Outputs and scratch are poisoned, rows have gaps that must stay as they
+ * of the twins' calls (ragged rows, windows, grouped heads, dropout, caps, fewer queries than keys)
+ * and some at larger sizes. Outputs and scratch are poisoned, rows have gaps that must stay as they
  * are, and a second run gives the same bytes. Without a GPU the cases are skipped.
  */
 
@@ -28,6 +28,7 @@ enum {
     RAGGED = 16,
     WINDOW = 32,
     DROP = 64,
+    CAP = 512,
     DRAWN = 40
 };
 
@@ -260,7 +261,7 @@ static void drawn(enum dtype narrow_type)
             d[k] = 1 + (int64_t)(t_rand(i + 900, k) % (uint32_t)most[k]);
         d[4] *= 8;
         d[5] = i % 3 ? 0 : d[5];
-        compare(d, t_rand(77, i) & (RAGGED | WINDOW | DROP));
+        compare(d, t_rand(77, i) & (RAGGED | WINDOW | DROP | CAP));
     }
     close_all();
 }
@@ -284,7 +285,7 @@ static void model_sizes(void)
         {{2, 1024, 2, 1, 64, 0}, 0},      {{1, 1000, 1, 4, 128, 0}, 0},
         {{1, 640, 2, 2, 64, 0}, DROP},    {{1, 900, 1, 2, 64, 0}, WINDOW},
         {{4, 500, 1, 2, 128, 0}, RAGGED}, {{1, 512, 1, 1, 64, 1}, 0},
-        {{40, 70, 1, 1, 64, 0}, RAGGED},
+        {{40, 70, 1, 1, 64, 0}, RAGGED},  {{1, 600, 2, 2, 128, 0}, CAP | WINDOW},
     };
     open_all(DTYPE_BF16);
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)

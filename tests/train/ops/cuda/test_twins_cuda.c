@@ -107,6 +107,20 @@ DRAWN(sgd)
 DRAWN(sumsq)
 DRAWN(fill)
 DRAWN(copy)
+DRAWN(cap)
+DRAWN(head_norm)
+DRAWN(head_norm_bwd)
+DRAWN(route)
+DRAWN(route_bwd)
+DRAWN(route_loss)
+DRAWN(permute)
+DRAWN(permute_bwd)
+DRAWN(unpermute)
+DRAWN(unpermute_bwd)
+DRAWN(grouped)
+DRAWN(grouped_bwd)
+DRAWN(gate)
+DRAWN(gate_bwd)
 
 /* Enough rows for every range, tile and pass to be in use. */
 static void model_sizes(void)
@@ -137,6 +151,17 @@ static void model_sizes(void)
         {"sumsq", 0, {5 << 20}},
         {"attention", 0, {2, 700, 2, 2, 64}},
         {"attention_bwd", 0, {2, 700, 2, 2, 64}},
+        {"attention_bwd", 544, {1, 300, 1, 2, 256}},
+        {"cap", 0, {300, 50304}},
+        {"head_norm", 32, {3000, 128, 12}},
+        {"head_norm_bwd", 0, {3000, 128, 12}},
+        {"route", 16, {20011, 128, 8}},
+        {"route_bwd", 208, {5000, 128, 8}},
+        {"route_loss", 0, {20011, 128}},
+        {"unpermute_bwd", 0, {500, 4096, 2}},
+        {"grouped", 0, {400, 300, 260, 8}},
+        {"grouped", 64, {400, 300, 260, 8}},
+        {"grouped_bwd", 16, {900, 200, 150, 8}},
     };
     open_both();
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
@@ -195,5 +220,8 @@ static void clip(void)
 T_MAIN(T_CASE(embed), T_CASE(embed_bwd), T_CASE(norm), T_CASE(norm_bwd), T_CASE(forward),
        T_CASE(dgrad), T_CASE(wgrad), T_CASE(product), T_CASE(glu), T_CASE(glu_bwd), T_CASE(rope),
        T_CASE(attention), T_CASE(attention_bwd), T_CASE(xent_stats), T_CASE(xent_loss),
-       T_CASE(adamw), T_CASE(sgd), T_CASE(sumsq), T_CASE(fill), T_CASE(copy), T_CASE(clip),
-       T_CASE(model_sizes))
+       T_CASE(adamw), T_CASE(sgd), T_CASE(sumsq), T_CASE(fill), T_CASE(copy), T_CASE(cap),
+       T_CASE(head_norm), T_CASE(head_norm_bwd), T_CASE(route), T_CASE(route_bwd),
+       T_CASE(route_loss), T_CASE(permute), T_CASE(permute_bwd), T_CASE(unpermute),
+       T_CASE(unpermute_bwd), T_CASE(grouped), T_CASE(grouped_bwd), T_CASE(gate), T_CASE(gate_bwd),
+       T_CASE(clip), T_CASE(model_sizes))
