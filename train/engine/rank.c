@@ -322,8 +322,10 @@ int rank_bind(struct rank *r, struct err *e)
     if (c->use == MODEL_TRAIN)
         r->model.a = r->pipe.place[0].acts;
     model_fill_tables(&r->model, r->config.use == MODEL_DECODE ? 1 : r->config.seq_length);
-    if (c->use == MODEL_TRAIN)
+    if (c->use == MODEL_TRAIN) {
+        optim_put(&r->optim, &r->dev);
         values_put(r, values_of(r, &r->at), values_of(r, &r->at));
+    }
     fill_weights(r, r->dev.pool);
     rank_spread_master(r);
     return dev_fault(&r->dev, e);

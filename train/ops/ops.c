@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "train/ops/check.h"
+#include "train/ops/segments.h"
 #include "train/ops/values.h"
 #include "train/ops/widen.h"
 
@@ -487,6 +488,15 @@ void op_xent_loss(struct ops *o, const struct xent_loss_args *a)
     o->call(o, OP_XENT_LOSS, a);
 }
 
+static void need_segments(struct check c, struct tensor t, int64_t first)
+{
+    BUG_ON(first < 0, "%s: from element %lld on", op_name(c.op), (long long)first);
+    if (tensor_none(t))
+        return;
+    ops_need_2d(c, "segments", t, DTYPE_I32, t.size[0], SEGMENT_INTS);
+    need_contiguous(c, "segments", t);
+}
+
 void op_adamw(struct ops *o, const struct adamw_args *a)
 {
     struct check c = CHECK_OF(OP_ADAMW);
@@ -498,6 +508,7 @@ void op_adamw(struct ops *o, const struct adamw_args *a)
         need_contiguous(c, what[i], all[i]);
     }
     need_typed(c, "values", a->values, DTYPE_F64, STEP_VALUES);
+    need_segments(c, a->segments, a->first);
     need_number(c, "factor", a->factor);
     if (!tensor_none(a->skip))
         need_typed(c, "skip", a->skip, DTYPE_I32, 1);
@@ -518,6 +529,7 @@ void op_sgd(struct ops *o, const struct sgd_args *a)
         need_contiguous(c, what[i], all[i]);
     }
     need_typed(c, "values", a->values, DTYPE_F64, STEP_VALUES);
+    need_segments(c, a->segments, a->first);
     need_number(c, "factor", a->factor);
     if (!tensor_none(a->skip))
         need_typed(c, "skip", a->skip, DTYPE_I32, 1);

@@ -245,24 +245,27 @@ struct cap_args {
  *     m = beta1 m + (1 - beta1) g', v = beta2 v + (1 - beta2) g'^2,
  *     p = p (1 - lr decay) - lr / (1 - beta1^n) m / (sqrt(v / (1 - beta2^n)) + eps)
  * lr, decay and what follows from n, the number of the step, are those of `values` (F64
- * [STEP_VALUES], values.h); decay is 0 unless `decays`. Nothing happens where *skip is not 0.
+ * [STEP_VALUES], values.h). `segments` (I32 [k, SEGMENT_INTS] or none, segments.h) say which
+ * elements are updated, and which decay: element 0 is `first` there. Nothing happens where *skip is
+ * not 0.
  */
 struct adamw_args {
     struct tensor p, g, m, v, factor /* F64 [1] or none */, skip /* I32 [1] or none */;
     struct tensor copy; /* p in the type `real`, is written; none where that is `master` */
-    struct tensor values;
-    bool decays;
+    struct tensor values, segments;
+    int64_t first;
     double beta1, beta2, eps;
 };
 
 /*
  * SGD (Robbins & Monro 1951; momentum as by Sutskever et al. 2013, without dampening) on n
  * elements, contiguous, in place: with g' = g * factor + decay p m = momentum m + g', p = p - lr m;
- * without m: p = p - lr g'. lr and decay as AdamW's. Nothing happens where *skip is not 0.
+ * without m: p = p - lr g'. lr, decay and segments as AdamW's. Nothing happens where *skip is not
+ * 0.
  */
 struct sgd_args {
-    struct tensor p, g, m /* or none */, factor, skip, copy, values; /* as AdamW's */
-    bool decays;
+    struct tensor p, g, m /* or none */, factor, skip, copy, values, segments; /* as AdamW's */
+    int64_t first;
     double momentum;
 };
 

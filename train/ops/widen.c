@@ -256,11 +256,13 @@ static union args flat_piece(enum op op, const union args *a, int64_t begin, int
         p.sgd.p = piece_of(a->sgd.p, begin, n);
         p.sgd.m = piece_of(a->sgd.m, begin, n);
         p.sgd.g = piece_of(a->sgd.g, begin, n);
+        p.sgd.first += begin;
     } else {
         p.adamw.p = piece_of(a->adamw.p, begin, n);
         p.adamw.m = piece_of(a->adamw.m, begin, n);
         p.adamw.v = piece_of(a->adamw.v, begin, n);
         p.adamw.g = piece_of(a->adamw.g, begin, n);
+        p.adamw.first += begin;
     }
     return p;
 }

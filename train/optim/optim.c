@@ -21,7 +21,8 @@ static void update_adam(const struct optim *o, struct ops *ops, const struct opt
                                        .factor = o->factor,
                                        .skip = FAULT("value_flag") ? (struct tensor){0} : o->skip,
                                        .values = o->values,
-                                       .decays = x->decays,
+                                       .segments = o->segments,
+                                       .first = FAULT("segment_first") ? 0 : x->first,
                                        .beta1 = o->beta1,
                                        .beta2 = o->beta2,
                                        .eps = o->eps});
@@ -36,7 +37,8 @@ static void update_sgd(const struct optim *o, struct ops *ops, const struct opti
                                    .factor = o->factor,
                                    .skip = o->skip,
                                    .values = o->values,
-                                   .decays = x->decays,
+                                   .segments = o->segments,
+                                   .first = x->first,
                                    .momentum = o->momentum});
 }
 
@@ -52,9 +54,13 @@ const struct optim_rule *optim_rule(enum optim_kind kind)
         [OPTIM_SAI] = {.states = 1,
                        .state = {"momentum_buffer"},
                        .blocks = true,
+                       .by_parameters = true,
                        .update = sai_update,
                        .first = sai_first},
-        [OPTIM_SAI_PLAIN] = {.blocks = true, .update = sai_update, .first = sai_first},
+        [OPTIM_SAI_PLAIN] = {.blocks = true,
+                             .by_parameters = true,
+                             .update = sai_update,
+                             .first = sai_first},
         [OPTIM_MUON] = {.states = 2,
                         .state = {"exp_avg", "exp_avg_sq"},
                         .update = update_adam,
@@ -90,12 +96,52 @@ static struct param_source block_source(const struct optim *o, const struct para
     return ret;
 }
 
+/* ---- segments ---------------------------------------------------------------------------- */
+
+static int update_kind(const struct optim *o, const struct param *q)
+{
+    if (!q->trained || (o->rule->takes && o->rule->takes(q)))
+        return SEGMENT_STILL;
+    /* the table's decay mask: matrices decay; biases and norms do not */
+    bool decays = FAULT("decay_mask") ? !q->decay : q->decay;
+    return decays ? SEGMENT_DECAYS : SEGMENT_PLAIN;
+}
+
+static void add_segment(struct optim *o, int64_t begin, int kind)
+{
+    if (!o->nsegments || o->segment[o->nsegments - 1].kind != kind)
+        o->segment[o->nsegments++] = (struct update_segment){.begin = begin, .kind = kind};
+}
+
+/* Parameters in the order of the slab, and what lies between them. */
+static void make_segments(struct optim *o)
+{
+    int64_t end = 0;
+    o->segment = mem_new(2 * (size_t)o->params->n + 1, sizeof(*o->segment));
+    for (int i = 0; i < o->params->n; i++) {
+        const struct param *q = &o->params->at[i];
+        BUG_ON(q->offset < end, "parameter %d begins before the end of the last one", i);
+        if (q->offset > end)
+            add_segment(o, end, SEGMENT_STILL);
+        add_segment(o, q->offset, update_kind(o, q));
+        end = q->offset + q->count;
+    }
+    add_segment(o, end, SEGMENT_STILL);
+}
+
+void optim_put(const struct optim *o, struct dev *d)
+{
+    d->fn->copy(d, STREAM_COMPUTE, o->segments.data, o->segment, tensor_bytes(o->segments));
+    d->fn->sync(d, STREAM_COMPUTE);
+}
+
 void optim_open(struct optim *o, struct mesh m, int rank)
 {
     struct coord at = mesh_coord(m, rank);
     o->columns = o->tuning.sai_shard ? m.tp : 1;
     o->column = o->tuning.sai_shard ? at.tp : 0;
     o->last_stage = at.pp > 0;
+    make_segments(o);
     if (!o->rule->blocks)
         return;
     o->gsnr_source = mem_new((size_t)o->params->n + 1, sizeof(*o->gsnr_source));
@@ -106,7 +152,9 @@ void optim_open(struct optim *o, struct mesh m, int rank)
 void optim_finish(struct optim *o)
 {
     free(o->gsnr_source);
+    free(o->segment);
     o->gsnr_source = NULL;
+    o->segment = NULL;
 }
 
 /* ---- a step ------------------------------------------------------------------------------ */
@@ -124,6 +172,7 @@ void optim_take(struct optim *o, struct slab *optimizer, struct slab *activation
         o->gsnr = slab_1d(optimizer, DTYPE_F64, n);
         o->stats = slab_1d(activations, DTYPE_F64, 3 * n);
     }
+    o->segments = slab_2d(activations, DTYPE_I32, o->nsegments, SEGMENT_INTS);
     o->total = slab_1d(activations, DTYPE_F64, 1);
     o->norm = slab_1d(activations, DTYPE_F64, 1);
     o->factor = slab_1d(activations, DTYPE_F64, 1);
@@ -197,22 +246,35 @@ void optim_sum(struct optim *o, struct ops *ops, struct comm *comm, struct tenso
     comm_wait(comm, comm_all_reduce(comm, GROUP_PP, t, REDUCE_SUM));
 }
 
-static void update(struct optim *o, struct ops *ops, const struct param *q, struct zero_piece p)
+/* The kept elements of the piece that lie in [begin, end) of the slab. */
+static void update(struct optim *o, struct ops *ops, const struct param *of, struct zero_piece p,
+                   int64_t begin, int64_t end)
 {
     bool apart = o->weights.data != o->master.data;
-    bool taken = o->rule->takes && o->rule->takes(q);
-    if (!q->trained || taken || !zero_cut(&p, q->offset, q->offset + q->count))
+    if (!zero_cut(&p, begin, end))
         return;
-    /* the table's decay mask: matrices decay; biases and norms do not */
-    bool decay = FAULT("decay_mask") ? !q->decay : q->decay;
-    struct optim_piece x = {.of = q,
+    struct optim_piece x = {.of = of,
+                            .decays = of && update_kind(o, of) == SEGMENT_DECAYS,
+                            .first = p.begin,
                             .p = optim_part(o, o->master, p),
                             .copy = apart ? optim_part(o, o->weights, p) : (struct tensor){0},
-                            .g = optim_part(o, o->grads, p),
-                            .decays = decay};
+                            .g = optim_part(o, o->grads, p)};
     for (int k = 0; k < o->rule->states; k++)
         x.state[k] = optim_part(o, o->state[k], p);
     o->rule->update(o, ops, &x);
+}
+
+static void update_piece(struct optim *o, struct ops *ops, struct zero_piece p)
+{
+    if (!o->rule->by_parameters) {
+        update(o, ops, NULL, p, 0, o->params->elements);
+        return;
+    }
+    for (int k = 0; k < o->params->n; k++) {
+        const struct param *q = &o->params->at[k];
+        if (update_kind(o, q) != SEGMENT_STILL)
+            update(o, ops, q, p, q->offset, q->offset + q->count);
+    }
 }
 
 void optim_copy(const struct optim *o, struct ops *ops, struct zero_piece p)
@@ -240,6 +302,5 @@ void optim_step(struct optim *o, struct ops *ops, struct comm *comm, bool first)
         if (o->params->at[k].trained && o->rule->takes(&o->params->at[k]))
             o->rule->whole(o, ops, comm, &o->params->at[k]);
     for (size_t i = 0; i < zero_pieces(o->zero); i++)
-        for (int k = 0; k < o->params->n; k++)
-            update(o, ops, &o->params->at[k], zero_piece(o->zero, i));
+        update_piece(o, ops, zero_piece(o->zero, i));
 }

@@ -13,6 +13,7 @@
 
 #include "train/comm/comm.h"
 #include "train/ops/ops.h"
+#include "train/ops/segments.h"
 #include "train/spec/param.h"
 #include "train/zero/zero.h"
 
@@ -31,11 +32,13 @@ enum optim_kind {
 
 struct optim;
 
-/* Elements of one parameter, all of one decay, and what belongs to them. */
+/* Elements that a call updates, and what belongs to them. */
 struct optim_piece {
-    const struct param *of;
-    struct tensor p, copy, g, state[OPTIM_STATES];
+    const struct param
+        *of; /* of a rule by parameters: the one that they are of, and of its decay */
     bool decays;
+    int64_t first; /* of the slab, where optim.segments tell of them */
+    struct tensor p, copy, g, state[OPTIM_STATES];
 };
 
 /* An optimizer: what it keeps for each element, by the name that it has in a checkpoint, and how it
@@ -45,6 +48,8 @@ struct optim_rule {
     const char *state[OPTIM_STATES];
     bool blocks;  /* a number for each block, too: optim.gsnr (sai.h) */
     bool moments; /* they are of the types `moment` (struct ops), else of `master` */
+    bool
+        by_parameters; /* `update` has elements of one parameter, else any that are kept together */
     void (*update)(const struct optim *o, struct ops *ops, const struct optim_piece *x);
     /* before the updates of the first step, all ranks together; NULL: nothing */
     void (*first)(struct optim *o, struct ops *ops, struct comm *comm);
@@ -84,7 +89,10 @@ struct optim {
     struct tensor divisor; /* F64 [1]: gradients are to be divided by it, the count of labels; none:
                               only by the loss scale of `values` */
     struct tensor values;  /* F64 [STEP_VALUES], of the step (ops/values.h) */
-    struct tensor skip;    /* I32 [1]: 1 if the norm was not finite and nothing was done */
+    struct tensor segments; /* of the slab (ops/segments.h), those of `segment` once they are put */
+    struct update_segment *segment;
+    int nsegments;
+    struct tensor skip; /* I32 [1]: 1 if the norm was not finite and nothing was done */
     /* of a rule with blocks: the model's, of columns (sai.h) */
     int columns, column;
     bool second, last_stage;
@@ -101,6 +109,9 @@ void optim_finish(struct optim *o);
  * another, and the scalars from `activations`. Called twice, as slabs are. */
 void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations,
                 const struct ops *types);
+
+/* Copies to the device what never changes, after binding. */
+void optim_put(const struct optim *o, struct dev *d);
 
 /* Gradients are left as they are; of the weights those that are kept are updated. Learning rate,
  * decay and number are those of `values`; `first`: no step was taken before, which a rule with

@@ -326,7 +326,6 @@ void skeleton_optimizer(struct skeleton *s)
                                   .m = t[2],
                                   .v = t[3],
                                   .values = values,
-                                  .decays = true,
                                   .beta1 = 0.9,
                                   .beta2 = 0.95,
                                   .eps = 1e-8};

@@ -50,7 +50,6 @@ static void decay(struct world *w)
                            .m = filled(w, N, 0),
                            .v = filled(w, N, 1),
                            .values = world_values(w, (struct step_values){0}),
-                           .decays = true,
                            .beta1 = 0.9,
                            .beta2 = 0.999,
                            .eps = 1e-8};

@@ -359,7 +359,6 @@ static void adamw_of_a_constant_gradient(void)
                            .v = world_1d(&w, 0, n),
                            .factor = one(DTYPE_F64, 0.5),
                            .skip = one(DTYPE_I32, 0),
-                           .decays = true,
                            .beta1 = 0.9,
                            .beta2 = 0.99,
                            .eps = 1e-3};
@@ -393,7 +392,6 @@ static void sgd_of_a_constant_gradient(void)
                              .factor = one(DTYPE_F64, 0.5),
                              .skip = one(DTYPE_I32, 0),
                              .values = world_values(&w, step_values_make(0.1, 0.2, 1, 0, 0)),
-                             .decays = true,
                              .momentum = 0.75};
         double p[n], m[n] = {0};
         if (momentum)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/t.h"
+#include "train/ops/segments.h"
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
@@ -374,13 +375,32 @@ static void make_loss(struct world *w, struct call *c, const int64_t *d, uint32_
 
 /* ---- the optimizer and copies: n; rows width ------------------------------------------------- */
 
+/* Of unlike lengths round the op's first element, one by one towards the end. */
+static struct tensor segments(struct world *w, int64_t n, int64_t *ret_first)
+{
+    enum { MOST = 40 };
+    int64_t at = 0;
+    struct update_segment s[MOST] = {{0}};
+    for (int i = 0; i < MOST; i++) {
+        s[i].begin = at;
+        s[i].kind = (int32_t)((i + n) % 3);
+        at += i < 20 ? 1 + n / 12 + i : 1 + i % 3;
+    }
+    *ret_first = n / 9;
+    struct tensor t = world_poisoned(w, DTYPE_I32, 0, 2, (const int64_t[]){MOST, SEGMENT_INTS});
+    memcpy(t.data, s, sizeof(s));
+    return t;
+}
+
 static void make_adamw(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
 {
     struct adamw_args *a = &c->u.adamw;
     c->op = OP_ADAMW;
-    *a = (struct adamw_args){.decays = !bit(bits, 8), .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+    *a = (struct adamw_args){.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
     double number = bit(bits, 7) ? 12345 : 1 + bits % 3;
     a->values = world_values(w, step_values_make(3e-4, 0.1, number, a->beta1, a->beta2));
+    if (bit(bits, 8))
+        a->segments = segments(w, d[0], &a->first);
     a->p = out(c, world_1d(w, 0.02, d[0]));
     within(c, 2e-7, 2e-9); /* steps of up to 0.01 */
     a->g = world_1d(w, 1e-3, d[0]);
@@ -400,8 +420,10 @@ static void make_sgd(struct world *w, struct call *c, const int64_t *d, uint32_t
 {
     struct sgd_args *a = &c->u.sgd;
     c->op = OP_SGD;
-    *a = (struct sgd_args){.momentum = 0.9, .decays = !bit(bits, 8)};
+    *a = (struct sgd_args){.momentum = 0.9};
     a->values = world_values(w, step_values_make(3e-2, 0.1, 1, 0, 0));
+    if (bit(bits, 8))
+        a->segments = segments(w, d[0], &a->first);
     a->p = out(c, world_1d(w, 0.02, d[0]));
     within(c, 2e-7, 2e-9);
     a->g = world_1d(w, 1e-3, d[0]);

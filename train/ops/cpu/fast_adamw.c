@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/core/fault.h"
+#include "train/ops/segments.h"
 #include "train/ops/values.h"
 
 /* ---- AdamW: one pass, all in float ----------------------------------------------------------- */
@@ -19,7 +20,8 @@ struct two {
 struct adamw_job {
     float *p, *m, *v;
     const float *g;
-    int64_t n;
+    int64_t n, first;
+    struct tensor segments;
     struct two keep, beta1, beta2;
     float factor, one_less_beta1, one_less_beta2, step_size, unbias, eps;
 };
@@ -50,13 +52,13 @@ static inline void adamw_put(float *p, int64_t n, vf v)
         v_store_n(p, n, v);
 }
 
-static inline void adamw_vector(const struct adamw_job *j, int64_t i, int64_t n)
+static inline void adamw_vector(const struct adamw_job *j, struct two keep, int64_t i, int64_t n)
 {
     vf g = get(j->g + i, n) * v_set1(j->factor);
     vf m = times(get(j->m + i, n), j->beta1, g * v_set1(j->one_less_beta1));
     vf v = times(get(j->v + i, n), j->beta2, g * v_set1(j->one_less_beta2) * g);
     vf down = v_fma(v_sqrt(v), v_set1(j->unbias), v_set1(j->eps));
-    vf p = times(get(j->p + i, n), j->keep, v_set1(-j->step_size) * m / down);
+    vf p = times(get(j->p + i, n), keep, v_set1(-j->step_size) * m / down);
     adamw_put(j->m + i, n, m);
     adamw_put(j->v + i, n, v);
     adamw_put(j->p + i, n, p);
@@ -66,12 +68,18 @@ static void adamw_task(void *arg, int task, int thread)
 {
     const struct adamw_job job = *(const struct adamw_job *)arg;
     struct range r = grain_range(job.n, 1, task);
-    int64_t i = r.begin;
+    struct segment_run run;
     (void)thread;
-    for (; i + VL <= r.end; i += VL)
-        adamw_vector(&job, i, VL);
-    if (i < r.end)
-        adamw_vector(&job, i, r.end - i);
+    for (int64_t i = r.begin; i < r.end; i = run.end) {
+        run = segment_run(job.segments, job.first, i, r.end);
+        struct two keep = run.kind == SEGMENT_DECAYS ? job.keep : two_of(1);
+        if (run.kind == SEGMENT_STILL)
+            continue;
+        for (; i + VL <= run.end; i += VL)
+            adamw_vector(&job, keep, i, VL);
+        if (i < run.end)
+            adamw_vector(&job, keep, i, run.end - i);
+    }
 }
 
 void FAST(adamw)(struct ops *o, const void *args, void *scratch)
@@ -81,12 +89,14 @@ void FAST(adamw)(struct ops *o, const void *args, void *scratch)
     if (!tensor_none(a->skip) && ints(a->skip)[0] != 0)
         return;
     const struct step_values *now = step_values_of(a->values);
-    double decay = a->decays ? now->decay : 0;
+    double decay = now->decay;
     struct adamw_job job = {.p = a->p.data,
                             .m = a->m.data,
                             .v = a->v.data,
                             .g = a->g.data,
                             .n = tensor_count(a->p),
+                            .first = a->first,
+                            .segments = a->segments,
                             .keep = two_of(1 - (FAULT("adamw_decay") ? decay : now->lr * decay)),
                             .beta1 = two_of(a->beta1),
                             .beta2 = two_of(a->beta2),
@@ -104,14 +114,15 @@ void FAST(adamw)(struct ops *o, const void *args, void *scratch)
 struct sgd_job {
     float *p, *m; /* m: or NULL */
     const float *g;
-    int64_t n;
+    int64_t n, first;
+    struct tensor segments;
     float factor, lr, momentum, decay;
 };
 
-static inline void sgd_vector(const struct sgd_job *j, int64_t i, int64_t n)
+static inline void sgd_vector(const struct sgd_job *j, float decay, int64_t i, int64_t n)
 {
     vf p = get(j->p + i, n);
-    vf step = v_fma(get(j->g + i, n), v_set1(j->factor), p * v_set1(j->decay));
+    vf step = v_fma(get(j->g + i, n), v_set1(j->factor), p * v_set1(decay));
     if (j->m) {
         step = v_fma(get(j->m + i, n), v_set1(j->momentum), step);
         adamw_put(j->m + i, n, step);
@@ -123,12 +134,18 @@ static void sgd_task(void *arg, int task, int thread)
 {
     const struct sgd_job job = *(const struct sgd_job *)arg;
     struct range r = grain_range(job.n, 1, task);
-    int64_t i = r.begin;
+    struct segment_run run;
     (void)thread;
-    for (; i + VL <= r.end; i += VL)
-        sgd_vector(&job, i, VL);
-    if (i < r.end)
-        sgd_vector(&job, i, r.end - i);
+    for (int64_t i = r.begin; i < r.end; i = run.end) {
+        run = segment_run(job.segments, job.first, i, r.end);
+        float decay = run.kind == SEGMENT_DECAYS ? job.decay : 0;
+        if (run.kind == SEGMENT_STILL)
+            continue;
+        for (; i + VL <= run.end; i += VL)
+            sgd_vector(&job, decay, i, VL);
+        if (i < run.end)
+            sgd_vector(&job, decay, i, run.end - i);
+    }
 }
 
 void FAST(sgd)(struct ops *o, const void *args, void *scratch)
@@ -142,10 +159,12 @@ void FAST(sgd)(struct ops *o, const void *args, void *scratch)
                           .m = tensor_none(a->m) ? NULL : a->m.data,
                           .g = a->g.data,
                           .n = tensor_count(a->p),
+                          .first = a->first,
+                          .segments = a->segments,
                           .factor = (float)value_of(a->factor, 1),
                           .lr = (float)now->lr,
                           .momentum = (float)a->momentum,
-                          .decay = a->decays ? (float)now->decay : 0};
+                          .decay = (float)now->decay};
     pool_run(o->dev->pool, grain_tasks(job.n, 1), sgd_task, &job);
 }
 

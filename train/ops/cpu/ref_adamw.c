@@ -5,6 +5,7 @@
 
 #include "base/core/fault.h"
 #include "train/ops/blocks.h"
+#include "train/ops/segments.h"
 #include "train/ops/values.h"
 
 void REF(adamw)(struct ops *o, const void *args, void *scratch)
@@ -13,7 +14,7 @@ void REF(adamw)(struct ops *o, const void *args, void *scratch)
     real *p = a->p.data, *m = a->m.data, *v = a->v.data;
     const real *g = a->g.data;
     const struct step_values *now = step_values_of(a->values);
-    double factor = value_of(a->factor, 1), decay = a->decays ? now->decay : 0;
+    double factor = value_of(a->factor, 1), decay = now->decay;
     double step_size = now->lr / now->correction[0];
     double unbias = 1 / sqrt(now->correction[1]);
     double keep = 1 - (FAULT("adamw_decay") ? decay : now->lr * decay);
@@ -21,11 +22,16 @@ void REF(adamw)(struct ops *o, const void *args, void *scratch)
     (void)scratch;
     if (!tensor_none(a->skip) && ints(a->skip)[0] != 0)
         return;
-    for (int64_t i = 0; i < tensor_count(a->p); i++) {
+    int64_t n = tensor_count(a->p);
+    for (int64_t i = 0; i < n; i++) {
+        int kind = segment_run(a->segments, a->first, i, n).kind;
+        if (kind == SEGMENT_STILL)
+            continue;
         double gi = (double)g[i] * factor;
         double mi = a->beta1 * (double)m[i] + (1 - a->beta1) * gi;
         double vi = a->beta2 * (double)v[i] + (1 - a->beta2) * gi * gi;
-        p[i] = (real)((double)p[i] * keep - step_size * mi / (sqrt(vi) * unbias + a->eps));
+        p[i] = (real)((double)p[i] * (kind == SEGMENT_DECAYS ? keep : 1) -
+                      step_size * mi / (sqrt(vi) * unbias + a->eps));
         m[i] = (real)mi;
         v[i] = (real)vi;
     }
@@ -37,12 +43,17 @@ void REF(sgd)(struct ops *o, const void *args, void *scratch)
     real *p = a->p.data, *m = tensor_none(a->m) ? NULL : a->m.data;
     const real *g = a->g.data;
     const struct step_values *now = step_values_of(a->values);
-    double factor = value_of(a->factor, 1), decay = a->decays ? now->decay : 0;
+    double factor = value_of(a->factor, 1);
+    int64_t n = tensor_count(a->p);
     (void)o;
     (void)scratch;
     if (!tensor_none(a->skip) && ints(a->skip)[0] != 0)
         return;
-    for (int64_t i = 0; i < tensor_count(a->p); i++) {
+    for (int64_t i = 0; i < n; i++) {
+        int kind = segment_run(a->segments, a->first, i, n).kind;
+        if (kind == SEGMENT_STILL)
+            continue;
+        double decay = kind == SEGMENT_DECAYS ? now->decay : 0;
         double step = (double)g[i] * factor + decay * (double)p[i];
         if (m) {
             step += (FAULT("sgd_momentum") ? 1 : a->momentum) * (double)m[i];

@@ -225,7 +225,6 @@ static void bench_optimizer(void)
                            .m = set(vector(PARAMETERS), 0),
                            .v = v,
                            .values = slab_1d(&memory, DTYPE_F64, STEP_VALUES),
-                           .decays = true,
                            .beta1 = 0.9,
                            .beta2 = 0.999,
                            .eps = 1e-8};

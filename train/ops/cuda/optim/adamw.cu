@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <type_traits>
+
 #include "train/ops/cuda/optim/flat.cuh"
 
-enum { THREADS = 256, CHUNK = 1 << 15, PARTS = 1024, SPAN = 1 << 13 };
+extern "C" {
+#include "train/ops/segments.h"
+}
 
-/* ---- AdamW: one pass, in float -----------------------------------------------------------------
- */
+enum { THREADS = 256, CHUNK = 1 << 15, PARTS = 1024, SPAN = 1 << 13 };
 
 /*
  * A factor as base + rest, base 1 or 0: what a factor near 1 takes away may be so small that
@@ -25,12 +28,77 @@ static __device__ float times(float x, two t, float add)
     return fmaf(x, t.base, fmaf(x, t.rest, add));
 }
 
+/* ---- segments ---------------------------------------------------------------------------------
+ */
+
+struct segments {
+    const update_segment *at; /* or NULL */
+    int count;
+    int64_t first; /* the place of the call's first element */
+};
+
+static segments segments_of(tensor t, int64_t first)
+{
+    return {(const update_segment *)t.data, tensor_none(t) ? 0 : (int)t.size[0], first};
+}
+
+/* The segment of element i. */
+static __device__ int segment_at(const segments &s, int64_t i)
+{
+    int low = 0, high = s.count;
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (s.at[middle].begin <= s.first + i)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Segment k, or the one after it that has element i; true: the n elements from i on are in it. */
+static __device__ bool segment_follow(const segments &s, int &k, int64_t i, int n)
+{
+    while (k + 1 < s.count && s.at[k + 1].begin <= s.first + i)
+        k++;
+    return k + 1 >= s.count || s.at[k + 1].begin >= s.first + i + n;
+}
+
+static __device__ int segment_kind(const segments &s, int k)
+{
+    return s.count ? s.at[k].kind : SEGMENT_DECAYS;
+}
+
+/* The block's elements [begin, end): f(V, i, kind) for V of them from i on that are alike. */
+template <int VEC, class F>
+static __device__ void by_segments(const segments &s, int64_t begin, int64_t end, F f)
+{
+    __shared__ int shared;
+    if (threadIdx.x == 0)
+        shared = segment_at(s, begin);
+    __syncthreads();
+    int k = shared;
+    for (int64_t i = begin + threadIdx.x * VEC; i < end; i += THREADS * VEC) {
+        if (segment_follow(s, k, i, VEC) && i + VEC <= end) {
+            f(std::integral_constant<int, VEC>(), i, segment_kind(s, k));
+            continue;
+        }
+        for (int64_t e = i; e < i + VEC && e < end; e++) {
+            segment_follow(s, k, e, 1);
+            f(std::integral_constant<int, 1>(), e, segment_kind(s, k));
+        }
+    }
+}
+
+/* ---- AdamW, and SGD below: one pass, in float --------------------------------------------------
+ */
+
 struct adamw_job {
     flat p, g, m, v, copy; /* copy: of p, or none */
     const double *factor;
     const int32_t *skip;
     const step_values *values;
-    bool decays;
+    segments parts;
     int64_t n;
     two beta1, beta2;
     float one_less_beta1, one_less_beta2, eps;
@@ -45,12 +113,12 @@ struct adamw_now {
 static __device__ adamw_now adamw_begin(const adamw_job &j)
 {
     const step_values v = *j.values;
-    return {two_of(1 - (j.decays ? v.lr * v.decay : 0)), j.factor ? (float)*j.factor : 1,
+    return {two_of(1 - v.lr * v.decay), j.factor ? (float)*j.factor : 1,
             (float)(v.lr / v.correction[0]), (float)(1 / sqrt(v.correction[1]))};
 }
 
 template <int VEC>
-static __device__ void adamw_elements(const adamw_job &j, const adamw_now &now, int64_t i)
+static __device__ void adamw_elements(const adamw_job &j, const adamw_now &now, two keep, int64_t i)
 {
     float p[VEC], g[VEC], m[VEC], v[VEC];
     flat_load(p, j.p, i);
@@ -61,7 +129,7 @@ static __device__ void adamw_elements(const adamw_job &j, const adamw_now &now, 
         g[k] *= now.factor;
         m[k] = times(m[k], j.beta1, g[k] * j.one_less_beta1);
         v[k] = times(v[k], j.beta2, g[k] * j.one_less_beta2 * g[k]);
-        p[k] = times(p[k], now.keep, -now.step_size * m[k] / fmaf(sqrtf(v[k]), now.unbias, j.eps));
+        p[k] = times(p[k], keep, -now.step_size * m[k] / fmaf(sqrtf(v[k]), now.unbias, j.eps));
     }
     flat_store(j.p, i, p);
     flat_store(j.m, i, m);
@@ -81,13 +149,11 @@ template <int VEC> static __global__ void __launch_bounds__(THREADS) adamw(const
         shared = adamw_begin(j);
     __syncthreads();
     const adamw_now now = shared;
-    for (int64_t i = begin + threadIdx.x * VEC; i < end; i += THREADS * VEC) {
-        if (i + VEC <= end)
-            adamw_elements<VEC>(j, now, i);
-        else
-            for (int64_t k = i; k < end; k++)
-                adamw_elements<1>(j, now, k);
-    }
+    by_segments<VEC>(j.parts, begin, end, [&](auto width, int64_t i, int kind) {
+        if (kind != SEGMENT_STILL)
+            adamw_elements<decltype(width)::value>(
+                j, now, kind == SEGMENT_DECAYS ? now.keep : two{1, 0}, i);
+    });
 }
 
 extern "C" void cuda_adamw(ops *o, const void *args, void *)
@@ -101,7 +167,7 @@ extern "C" void cuda_adamw(ops *o, const void *args, void *)
                    .factor = (const double *)a->factor.data,
                    .skip = (const int32_t *)a->skip.data,
                    .values = (const step_values *)a->values.data,
-                   .decays = a->decays,
+                   .parts = segments_of(a->segments, a->first),
                    .n = tensor_count(a->p),
                    .beta1 = two_of(a->beta1),
                    .beta2 = two_of(a->beta2),
@@ -126,14 +192,15 @@ struct sgd_job {
     const double *factor;
     const int32_t *skip;
     const step_values *values;
-    bool decays;
+    segments parts;
     int64_t n;
     float momentum;
 };
 
-template <int VEC> static __device__ void sgd_elements(const sgd_job &j, float factor, int64_t i)
+template <int VEC>
+static __device__ void sgd_elements(const sgd_job &j, float factor, bool decays, int64_t i)
 {
-    const float lr = (float)j.values->lr, decay = j.decays ? (float)j.values->decay : 0;
+    const float lr = (float)j.values->lr, decay = decays ? (float)j.values->decay : 0;
     float p[VEC], g[VEC], m[VEC] = {0};
     flat_load(p, j.p, i);
     flat_load(g, j.g, i);
@@ -153,15 +220,14 @@ template <int VEC> static __device__ void sgd_elements(const sgd_job &j, float f
 
 template <int VEC> static __global__ void __launch_bounds__(THREADS) sgd(const sgd_job j)
 {
-    int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * VEC;
-    if (i >= j.n || (j.skip && *j.skip))
+    const int64_t begin = (int64_t)blockIdx.x * SPAN, end = begin + SPAN < j.n ? begin + SPAN : j.n;
+    if (j.skip && *j.skip)
         return;
     float factor = j.factor ? (float)*j.factor : 1;
-    if (i + VEC <= j.n)
-        sgd_elements<VEC>(j, factor, i);
-    else
-        for (; i < j.n; i++)
-            sgd_elements<1>(j, factor, i);
+    by_segments<VEC>(j.parts, begin, end, [&](auto width, int64_t i, int kind) {
+        if (kind != SEGMENT_STILL)
+            sgd_elements<decltype(width)::value>(j, factor, kind == SEGMENT_DECAYS, i);
+    });
 }
 
 extern "C" void cuda_sgd(ops *o, const void *args, void *)
@@ -174,16 +240,16 @@ extern "C" void cuda_sgd(ops *o, const void *args, void *)
                  .factor = (const double *)a->factor.data,
                  .skip = (const int32_t *)a->skip.data,
                  .values = (const step_values *)a->values.data,
-                 .decays = a->decays,
+                 .parts = segments_of(a->segments, a->first),
                  .n = tensor_count(a->p),
                  .momentum = (float)a->momentum};
     if (!j.n)
         return;
     if (flat_aligned(a->p) && flat_aligned(a->g) && (tensor_none(a->m) || flat_aligned(a->m)) &&
         (tensor_none(a->copy) || flat_aligned(a->copy)))
-        sgd<4><<<(unsigned)ceil_div(j.n, THREADS * 4), THREADS, 0, stream_of(o)>>>(j);
+        sgd<4><<<(unsigned)ceil_div(j.n, SPAN), THREADS, 0, stream_of(o)>>>(j);
     else
-        sgd<1><<<(unsigned)ceil_div(j.n, THREADS), THREADS, 0, stream_of(o)>>>(j);
+        sgd<1><<<(unsigned)ceil_div(j.n, SPAN), THREADS, 0, stream_of(o)>>>(j);
     dev_cuda_check(o->dev, "launch");
 }
 

@@ -245,7 +245,7 @@ static void adamw(int64_t n, uint32_t bits)
              dtype_name(o->real), dtype_name(o->grad), dtype_name(o->master),
              dtype_name(o->moment[0]), dtype_name(o->moment[1]), bits);
     begin();
-    union args a = {.adamw = {.decays = true, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}};
+    union args a = {.adamw = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}};
     a.adamw.values =
         values(step_values_make(3e-4, 0.1, bits & 8 ? 12345 : 1 + bits % 3, 0.9, 0.999));
     a.adamw.p = out(put(o->master, n, shift, 0.02), 2e-9);
@@ -290,8 +290,8 @@ static void sgd(int64_t n, uint32_t bits)
     snprintf(name, sizeof(name), "sgd n %lld, %s %s %s, bits %u", (long long)n, dtype_name(o->real),
              dtype_name(o->grad), dtype_name(o->master), bits);
     begin();
-    union args a = {.sgd = {.momentum = 0.9, .decays = bits & 4}};
-    a.sgd.values = values(step_values_make(3e-2, 0.1, 1, 0, 0));
+    union args a = {.sgd = {.momentum = 0.9}};
+    a.sgd.values = values(step_values_make(3e-2, bits & 4 ? 0.1 : 0, 1, 0, 0));
     a.sgd.p = out(put(o->master, n, bits & 1, 0.02), 2e-9);
     a.sgd.g = put(o->grad, n, bits & 1, 1e-3);
     if (bits & 2)
