@@ -13,6 +13,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "train/engine/world.h"
+#include "train/job.h"
 #include "train/report/memory.h"
 #include "train/report/wandb.h"
 
@@ -399,4 +400,40 @@ void journal_close(struct journal *j)
     free(j->path);
     buf_finish(&j->line);
     *j = (struct journal){0};
+}
+
+/* ---- what is about to run ---------------------------------------------------------------- */
+
+void journal_introduce(const struct job *j)
+{
+    struct buf b = {0};
+    if (!j->o->save && !j->o->no_save)
+        log_warn("without --save DIR the model is not kept (--no-save silences this warning)");
+    rank_describe(&j->rank, &b);
+    const struct dev *d = &j->rank.dev;
+    char on[sizeof(d->desc.name)];
+    if (d->desc.host)
+        snprintf(on, sizeof(on), "%d threads", d->desc.threads);
+    else
+        snprintf(on, sizeof(on), "%s", d->desc.name);
+    if (j->o->precision.tf32 && (d->desc.host || j->rank.ops.real != DTYPE_F32))
+        log_warn("--tf32 has no effect: it is for fp32 on a GPU");
+    if (!d->desc.host)
+        buf_addf(&b, "; products: %s, attention: %s", j->rank.ops.entry[OP_MATMUL].backend,
+                 j->rank.ops.entry[OP_ATTENTION].backend);
+    log_info("%lld parameters, %s; memory: %s", (long long)j->rank.params.parameters, on,
+             buf_str(&b));
+    const struct ramp *ramp = &j->rank.config.ramp;
+    int64_t first = ramp->increment ? ramp_at(ramp, j->rank.at.consumed) : j->global_batch;
+    char from[32] = "";
+    if (first < j->global_batch)
+        snprintf(from, sizeof(from), "%lld to ", (long long)first);
+    if (j->rank.at.iteration < j->course.iterations)
+        log_info("steps %lld to %lld of %s%lld sequences of %lld tokens",
+                 (long long)j->rank.at.iteration + 1, (long long)j->course.iterations, from,
+                 (long long)j->global_batch, (long long)j->seq_length);
+    else
+        log_warn("nothing to train: the checkpoint is at step %lld of %lld",
+                 (long long)j->rank.at.iteration, (long long)j->course.iterations);
+    buf_finish(&b);
 }

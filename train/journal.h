@@ -67,4 +67,8 @@ void journal_pause_over(struct journal *j);
 int journal_sync(struct journal *j, struct err *e);
 void journal_close(struct journal *j);
 
+struct job;
+/* Says what is about to run: parameters, device, memory, steps. */
+void journal_introduce(const struct job *j);
+
 #endif

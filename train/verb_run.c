@@ -45,9 +45,11 @@ struct run {
     struct saving saving;
     struct anomaly anomaly;
     int rewinds;
-    bool ended;    /* all steps are done, or the data are used up */
-    char *control; /* a file that is looked for; NULL: none */
-    int saves;     /* of stop_saves, that were done */
+    bool ended;       /* all steps are done, or the data are used up */
+    char *control;    /* a file that is looked for; NULL: none */
+    int saves;        /* of stop_saves, that were done */
+    int asked;        /* what is to be done once no step is issued any more */
+    struct err ahead; /* of a step that was issued before it was due; code 0: none */
 };
 
 /* ---- checkpoints ------------------------------------------------------------------------- */
@@ -209,21 +211,34 @@ static bool divides(int64_t interval, int64_t iteration)
 /* After a step; ASKED and the number of the signal by which somebody asked this process to end. */
 enum { GO_ON, SAVE_NOW, END_WELL, ASKED };
 
-static int whether_to_stop(struct run *r)
+static int what_is_asked(struct run *r)
 {
     const struct train_options *o = r->job->o;
-    int64_t at = r->job->rank.at.iteration;
     int saves = stop_saves();
     enum control c = r->control && job_is_first(r->job) ? control_read(r->control) : 0;
     bool save_now = c == CONTROL_SAVE || saves != r->saves;
     r->saves = saves;
     if (stop_asked())
         return ASKED + stop_asked();
-    if (divides(o->exit_interval, at) || c == CONTROL_STOP)
+    if (c == CONTROL_STOP)
         return END_WELL;
     if (o->exit_minutes > 0 && clock_seconds() - r->started > o->exit_minutes * 60)
         return END_WELL;
     return save_now ? SAVE_NOW : GO_ON;
+}
+
+static int whether_to_stop(struct run *r)
+{
+    bool ends = divides(r->job->o->exit_interval, r->job->rank.at.iteration);
+    int asked = what_is_asked(r);
+    return ends && asked < END_WELL ? END_WELL : asked;
+}
+
+/* Keeps what is asked for. */
+static bool is_asked(struct run *r, int what)
+{
+    r->asked = what > r->asked ? what : r->asked;
+    return r->asked != GO_ON;
 }
 
 static int save_as_asked(struct run *r, struct err *e)
@@ -242,6 +257,38 @@ static int open_train(struct run *r, struct err *e)
 
 enum { REWINDS_MAX = 10 };
 
+/*
+ * On a device of its own the next step is issued before the end of this one is known. Not where
+ * something is done after this one: then the weights must be those that it leaves.
+ */
+static bool may_run_ahead(const struct run *r)
+{
+    const struct job *j = r->job;
+    const struct train_options *o = j->o;
+    const struct rank *k = &j->rank;
+    int64_t at = k->at.iteration + 1, samples = rank_samples(k);
+    bool pause = divides(o->check_replicas, at) || divides(o->save_interval, at) ||
+                 divides(o->exit_interval, at) || divides(o->eval_interval, at) ||
+                 divides(o->report.sample_interval, at);
+    return !k->dev.desc.host && k->comm.world == 1 && !pause && step_may_issue(k) &&
+           at < j->course.iterations &&
+           (uint64_t)(k->at.consumed + 2 * samples) <= job_feed(j, PART_TRAIN).count;
+}
+
+/* Issues the step, if it is not yet, and the one after it, if that may be, and completes it. */
+static int take_step(struct run *r, struct step_result *s, struct err *e)
+{
+    struct rank *k = &r->job->rank;
+    int code = r->ahead.code;
+    if (code)
+        *e = r->ahead;
+    else if (!k->steps_issued)
+        code = step_issue(k, r->train, e);
+    if (!code && may_run_ahead(r) && !is_asked(r, what_is_asked(r)))
+        step_issue(k, r->train, &r->ahead);
+    return code ? code : step_complete(k, s, e);
+}
+
 /* Back to the newest checkpoint; the data since then are passed over. */
 static int rewind_run(struct run *r, struct err *e)
 {
@@ -257,6 +304,8 @@ static int rewind_run(struct run *r, struct err *e)
     if (++r->rewinds > REWINDS_MAX)
         return err_set(e, ERR_ANOMALY, "step %lld: rewound %d times, the limit", from, REWINDS_MAX);
     guard_enter(j, WATCH_LOAD);
+    step_drop(&j->rank);
+    r->ahead = (struct err){0};
     if (!code)
         code = job_go_back(j, e);
     loader_destroy(r->train);
@@ -330,7 +379,7 @@ static int one_step(struct run *r, struct err *e)
     const struct train_options *o = j->o;
     struct step_result s;
     j->rank.loss_limit = anomaly_limit(&r->anomaly);
-    int code = step_train(&j->rank, r->train, &s, e);
+    int code = take_step(r, &s, e);
     if (code)
         return strstr(e->msg, ", step ")
                    ? code /* a watchdog's sentence */
@@ -369,6 +418,10 @@ static int loop(struct run *r, struct err *e)
         code = one_step(r, e);
         if (!code)
             stop = world_max(&j->rank.comm, whether_to_stop(r));
+        is_asked(r, stop);
+        stop = j->rank.steps_issued ? GO_ON : r->asked; /* it is done after that step */
+        if (!j->rank.steps_issued)
+            r->asked = GO_ON;
         if (stop == SAVE_NOW) {
             code = save_as_asked(r, e);
             r->saves = stop_saves(); /* a signal to all ranks asks for one checkpoint */
@@ -484,40 +537,6 @@ static int prepare(struct job *j, struct err *e)
     return job_agree(j, code, e);
 }
 
-static void introduce(const struct job *j)
-{
-    struct buf b = {0};
-    if (!j->o->save && !j->o->no_save)
-        log_warn("without --save DIR the model is not kept (--no-save silences this warning)");
-    rank_describe(&j->rank, &b);
-    const struct dev *d = &j->rank.dev;
-    char on[sizeof(d->desc.name)];
-    if (d->desc.host)
-        snprintf(on, sizeof(on), "%d threads", d->desc.threads);
-    else
-        snprintf(on, sizeof(on), "%s", d->desc.name);
-    if (j->o->precision.tf32 && (d->desc.host || j->rank.ops.real != DTYPE_F32))
-        log_warn("--tf32 has no effect: it is for fp32 on a GPU");
-    if (!d->desc.host)
-        buf_addf(&b, "; products: %s, attention: %s", j->rank.ops.entry[OP_MATMUL].backend,
-                 j->rank.ops.entry[OP_ATTENTION].backend);
-    log_info("%lld parameters, %s; memory: %s", (long long)j->rank.params.parameters, on,
-             buf_str(&b));
-    const struct ramp *ramp = &j->rank.config.ramp;
-    int64_t first = ramp->increment ? ramp_at(ramp, j->rank.at.consumed) : j->global_batch;
-    char from[32] = "";
-    if (first < j->global_batch)
-        snprintf(from, sizeof(from), "%lld to ", (long long)first);
-    if (j->rank.at.iteration < j->course.iterations)
-        log_info("steps %lld to %lld of %s%lld sequences of %lld tokens",
-                 (long long)j->rank.at.iteration + 1, (long long)j->course.iterations, from,
-                 (long long)j->global_batch, (long long)j->seq_length);
-    else
-        log_warn("nothing to train: the checkpoint is at step %lld of %lld",
-                 (long long)j->rank.at.iteration, (long long)j->course.iterations);
-    buf_finish(&b);
-}
-
 /* The meter is for a terminal; elsewhere the log lines tell where the run stands. */
 static void start_meter(struct run *r)
 {
@@ -543,7 +562,7 @@ int verb_run(struct opts *opts, struct err *e)
                                     : NULL;
     int code = prepare(&j, e);
     if (!code)
-        introduce(&j);
+        journal_introduce(&j);
     if (!code && job_is_last(&j))
         code = journal_open(&r.journal, j.o, &j.rank, j.course.iterations, e);
     else if (!code)

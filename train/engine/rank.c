@@ -50,9 +50,10 @@ static void rank_take(struct rank *r)
     if (c->per_token)
         r->optim.divisor = tensor_rows(r->totals, 1, 1);
     r->model.route_sums = tensor_rows(r->totals, 2, 2);
-    r->host_totals = slab_bytes(&s[SLAB_STAGING], TOTALS * sizeof(double));
-    r->host_norm = slab_bytes(&s[SLAB_STAGING], sizeof(double));
-    r->host_skip = slab_bytes(&s[SLAB_STAGING], sizeof(int32_t));
+    for (int i = 0; i < STEPS_AHEAD; i++)
+        r->back[i] = slab_bytes(&s[SLAB_STAGING], sizeof(*r->back[i]));
+    r->host_totals = r->back[0]->totals;
+    r->host_norm = &r->back[0]->norm;
     if (c->use != MODEL_DECODE)
         stage_take(r, &s[SLAB_STAGING]);
     save_take(r);
@@ -419,14 +420,14 @@ void rank_share_batches(const struct rank *r, struct batch_layout *l)
     }
 }
 
-void rank_put_labels(struct rank *r, double labels)
+void rank_put_labels(struct rank *r, double *from, double labels)
 {
     struct mesh m = r->config.layout.mesh;
     struct coord at = mesh_coord(m, r->config.rank);
     bool head = at.pp == m.pp - 1; /* where the losses are */
     bool counts = head && (at.cp == 0 || FAULT("context_labels"));
-    r->host_totals[1] = counts ? labels : 0;
-    rank_put(r, tensor_rows(r->totals, 1, 1), &r->host_totals[1]);
+    *from = counts ? labels : 0;
+    rank_put(r, tensor_rows(r->totals, 1, 1), from);
 }
 
 void rank_fetch_later(struct rank *r, void *to, struct tensor from)

@@ -42,8 +42,9 @@ enum { STAGE_SLOTS = 2, EVENT_STAGE = 0 };
 
 enum { TOTALS = 4 };
 
-/* Steps whose values may be on their way to the device. */
-enum { VALUE_SLOTS = 2 };
+/* Steps that may be issued and not completed, each with values on their way to the device, with
+ * results on their way back, and with an event. */
+enum { STEPS_AHEAD = 2, VALUE_SLOTS = STEPS_AHEAD, EVENT_STEP = 2 };
 
 /*
  * What a rank runs on: a program names its own in main.c. Each fills the table that it is given;
@@ -144,6 +145,18 @@ struct cursor {
     struct loss_scale_state scale;
 };
 
+/* Of a step, in the staging slab. */
+struct step_back {
+    double labels; /* leave from here */
+    double totals[TOTALS], norm;
+    int32_t skip;
+};
+
+/* A step that is issued. */
+struct step_issued {
+    double waited; /* seconds, for data */
+};
+
 /* Host memory that a micro-batch leaves from, so that the batch it was in may be filled again. */
 struct stage_slot {
     int32_t *tokens, *labels, *position;
@@ -203,9 +216,11 @@ struct rank {
     struct arena host;                 /* of the model */
     struct step_values *host_values[VALUE_SLOTS]; /* [2] each, in staging */
     int valued;                                   /* the slot that is next */
-    double *host_totals;                          /* [TOTALS], in staging */
-    double *host_norm; /* likewise, what a step brings back beside the totals */
-    int32_t *host_skip;
+    struct step_back *back[STEPS_AHEAD];          /* in staging */
+    double *host_totals;                          /* [TOTALS], of the last completed step */
+    double *host_norm;                            /* likewise */
+    struct step_issued issued[STEPS_AHEAD];
+    int steps_issued, oldest; /* that are not completed; the slot of the first of them */
     struct stage_slot stage[STAGE_SLOTS];
     int staged;       /* the slot that is next */
     int32_t *numbers; /* of its rows in a micro-batch; NULL without context parallelism */
@@ -265,8 +280,8 @@ void rank_follow_ramp(struct rank *r);
 /* Makes `l` cut out the micro-batches of this data-parallel rank. */
 void rank_share_batches(const struct rank *r, struct batch_layout *l);
 
-/* The count of labels goes to `totals`. */
-void rank_put_labels(struct rank *r, double labels);
+/* The count of labels, which goes through *from in pinned memory, is put into `totals`. */
+void rank_put_labels(struct rank *r, double *from, double labels);
 
 /* Copies to the device, after the compute issued so far; `from` must stay until that is over. */
 void rank_put(struct rank *r, struct tensor to, const void *from);

@@ -2,6 +2,7 @@
 #include "train/engine/step.h"
 
 #include "base/cli/progress.h"
+#include "base/core/fault.h"
 #include "train/engine/pipeline.h"
 #include "train/engine/stage.h"
 #include "train/engine/reduce.h"
@@ -54,19 +55,25 @@ void step_issue_micro(struct rank *r, const struct batch *b, double scale)
     model_backward(&r->model, &p);
 }
 
-/* Of totals that have come back. */
-static double mean_loss(const struct rank *r)
+static double mean_loss(const double totals[TOTALS])
 {
-    return r->host_totals[1] > 0 ? r->host_totals[0] / r->host_totals[1] : 0;
+    return totals[1] > 0 ? totals[0] / totals[1] : 0;
+}
+
+/* The slot of a step that is issued next. */
+static int next_slot(const struct rank *r)
+{
+    return (r->oldest + r->steps_issued) % STEPS_AHEAD;
 }
 
 /* The loss is above the caller's limit. With one, the step waits here until all ranks know it. */
 static bool is_spike(struct rank *r)
 {
+    struct step_back *back = r->back[next_slot(r)];
     if (!(r->loss_limit > 0))
         return false;
-    rank_fetch(r, r->host_totals, r->totals);
-    return mean_loss(r) > r->loss_limit;
+    rank_fetch(r, back->totals, r->totals);
+    return mean_loss(back->totals) > r->loss_limit;
 }
 
 /* Weights and moments stay; there is no norm. */
@@ -104,50 +111,63 @@ static void clear(struct rank *r)
 }
 
 /*
- * The only place of a step that waits for the device: losses, norm and skip flag come back.
- *
- * A skipped step (the norm was not finite, see optim_step) left weights and moments as they were.
- * Its samples are consumed all the same, so that a repeated batch cannot block a run; but
+ * A skipped step (the norm was not finite, see optim_step) leaves weights and moments as they were.
+ * Its samples are consumed all the same, so that a repeated batch cannot stop a run for ever; but
  * neither the bias correction of AdamW (`steps`) nor the learning rate (`scheduled`) advances.
  */
-static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
+static int cursor_after(const struct rank *r, struct cursor *at, bool skip, bool spike,
+                        struct err *e)
 {
-    *ret = (struct step_result){0};
-    rank_fetch_later(r, r->host_totals, r->totals);
-    rank_fetch_later(r, r->host_norm, r->optim.norm);
-    rank_fetch(r, r->host_skip, r->optim.skip);
-    int32_t skip = *r->host_skip;
+    int64_t samples = rank_samples(r);
+    at->iteration++;
+    at->consumed += samples;
+    at->steps += skip && !FAULT("skip_step") ? 0 : 1;
+    at->scheduled += skip && !FAULT("skip_schedule") ? 0 : samples;
+    return loss_scale_step(&r->config.scale, &at->scale, skip && !spike, e);
+}
+
+static void fill_result(const struct rank *r, const struct step_back *back, struct step_result *ret)
+{
+    double share = 1.0 / (double)(r->config.micros * r->config.layout.mesh.dp);
+    ret->loss = mean_loss(back->totals);
+    ret->balance = back->totals[2] * share / (double)r->config.spec.layers;
+    ret->z = back->totals[3] * share / (double)r->config.spec.layers;
+    ret->grad_norm = back->norm;
+    ret->samples = rank_samples(r);
+    ret->skipped = back->skip != 0;
+    ret->spike = r->loss_limit > 0 && ret->loss > r->loss_limit;
+}
+
+/* The only place of a step that waits for its end: losses, norm and skip flag have come back. */
+int step_complete(struct rank *r, struct step_result *ret, struct err *e)
+{
+    const struct step_back *back = r->back[r->oldest];
+    BUG_ON(!r->steps_issued, "no step is issued");
+    *ret = (struct step_result){.waited = r->issued[r->oldest].waited};
+    r->dev.fn->await(&r->dev, EVENT_STEP + r->oldest);
+    r->host_totals = r->back[r->oldest]->totals;
+    r->host_norm = &r->back[r->oldest]->norm;
+    r->oldest = (r->oldest + 1) % STEPS_AHEAD;
+    r->steps_issued--;
     int code = dev_fault(&r->dev, e);
     if (!code)
         code = comm_fault(&r->comm, e);
     if (code)
         return code;
-    int64_t samples = rank_samples(r);
-    ret->loss = mean_loss(r);
-    double share = 1.0 / (double)(r->config.micros * r->config.layout.mesh.dp);
-    ret->balance = r->host_totals[2] * share / (double)r->config.spec.layers;
-    ret->z = r->host_totals[3] * share / (double)r->config.spec.layers;
-    ret->grad_norm = *r->host_norm;
-    ret->samples = samples;
-    ret->skipped = skip != 0;
-    ret->spike = r->loss_limit > 0 && ret->loss > r->loss_limit;
-    const struct cursor before = r->at;
-    r->at.iteration++;
-    r->at.consumed += samples;
-    r->at.steps += skip && !FAULT("skip_step") ? 0 : 1;
-    r->at.scheduled += skip && !FAULT("skip_schedule") ? 0 : samples;
-    ret->lr = lr_at(&r->config.lr, r->at.scheduled);
-    code = loss_scale_step(&r->config.scale, &r->at.scale, skip && !ret->spike, e);
-    ret->loss_scale = r->at.scale.scale;
-    if (code)
-        r->at = before; /* the step has failed */
+    struct cursor at = r->at;
+    fill_result(r, back, ret);
+    code = cursor_after(r, &at, ret->skipped, ret->spike, e);
+    ret->lr = lr_at(&r->config.lr, at.scheduled);
+    ret->loss_scale = at.scale.scale;
+    if (!code)
+        r->at = at; /* else the step has failed */
     return code;
 }
 
 static void enter_phase(const struct rank *r, enum rank_phase p)
 {
     if (r->config.progress)
-        r->config.progress(r->config.progress_arg, p, r->at.iteration + 1);
+        r->config.progress(r->config.progress_arg, p, r->at.iteration + r->steps_issued + 1);
 }
 
 /* A loader, and how long it let the step wait. */
@@ -172,24 +192,70 @@ static int next_batch(void *arg, const struct batch **ret, struct err *e)
     return code;
 }
 
-int step_train(struct rank *r, struct loader *loader, struct step_result *ret, struct err *e)
+/* The values of the step that is issued: one or the other, where the step before is not known. */
+static void put_values(struct rank *r)
+{
+    struct cursor taken = r->at, skipped = r->at;
+    struct err ends; /* a loss scale that ends the run does so when that step is completed */
+    if (r->steps_issued) {
+        cursor_after(r, &taken, false, false, &ends);
+        cursor_after(r, &skipped, true, false, &ends);
+    }
+    values_put(r, values_of(r, &taken), values_of(r, &skipped));
+}
+
+static void fetch_results(struct rank *r, int slot)
+{
+    struct step_back *back = r->back[slot];
+    rank_fetch_later(r, back->totals, r->totals);
+    rank_fetch_later(r, &back->norm, r->optim.norm);
+    rank_fetch_later(r, &back->skip, r->optim.skip);
+    r->dev.fn->record(&r->dev, STREAM_COMPUTE, EVENT_STEP + slot);
+}
+
+bool step_may_issue(const struct rank *r)
+{
+    const struct rank_config *c = &r->config;
+    bool first = r->optim.rule->first && r->at.steps == 0;
+    return r->steps_issued < STEPS_AHEAD && !first && !c->timer && !c->ramp.increment &&
+           r->loss_limit <= 0;
+}
+
+int step_issue(struct rank *r, struct loader *loader, struct err *e)
 {
     struct waiting w = {.rank = r, .loader = loader, .train = true};
     struct pipeline_source in = {.next = next_batch, .arg = &w};
+    int slot = next_slot(r);
+    BUG_ON(r->steps_issued == STEPS_AHEAD, "%d steps are issued", r->steps_issued);
     rank_follow_ramp(r);
     clear(r);
-    values_put(r, values_of(r, &r->at), values_of(r, &r->at));
+    put_values(r);
     rank_timer(r, RANK_TIMER_FORWARD_BACKWARD, true);
     int code = pipeline_train(r, &in, e);
     rank_timer(r, RANK_TIMER_FORWARD_BACKWARD, false);
     if (code)
         return code;
     enter_phase(r, RANK_UPDATE);
-    rank_put_labels(r, in.labels);
+    rank_put_labels(r, &r->back[slot]->labels, in.labels);
     step_issue_update(r);
-    code = step_finish(r, ret, e);
-    ret->waited = w.seconds;
-    return code;
+    fetch_results(r, slot);
+    r->issued[slot].waited = w.seconds;
+    r->steps_issued++;
+    return 0;
+}
+
+void step_drop(struct rank *r)
+{
+    if (r->steps_issued)
+        r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
+    r->steps_issued = 0;
+}
+
+int step_train(struct rank *r, struct loader *loader, struct step_result *ret, struct err *e)
+{
+    *ret = (struct step_result){0};
+    int code = step_issue(r, loader, e);
+    return code ? code : step_complete(r, ret, e);
 }
 
 int step_evaluate(struct rank *r, struct loader *loader, int64_t micros, double *ret, struct err *e)
@@ -200,13 +266,13 @@ int step_evaluate(struct rank *r, struct loader *loader, int64_t micros, double 
     int code = pipeline_evaluate(r, &in, micros, e);
     if (code)
         return code;
-    rank_put_labels(r, in.labels);
+    rank_put_labels(r, &r->back[0]->labels, in.labels);
     reduce_totals(r);
     rank_fetch(r, r->host_totals, r->totals);
     code = dev_fault(&r->dev, e);
     if (!code)
         code = comm_fault(&r->comm, e);
     if (!code)
-        *ret = mean_loss(r);
+        *ret = mean_loss(r->host_totals);
     return code;
 }

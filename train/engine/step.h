@@ -26,6 +26,23 @@ struct step_result {
  */
 int step_train(struct rank *r, struct loader *in, struct step_result *ret, struct err *e);
 
+/*
+ * step_train in two parts, so that a step may be issued while the one before it is computed, on a
+ * device of its own: issue, issue, complete, issue, complete and so on. What follows from whether
+ * the step before was skipped, the device finds out; the host learns of it when it completes that
+ * step, and r->at is the cursor after the last completed step. At most STEPS_AHEAD are issued. If
+ * step_issue fails, the steps before it may still be completed.
+ */
+int step_issue(struct rank *r, struct loader *in, struct err *e);
+int step_complete(struct rank *r, struct step_result *ret, struct err *e);
+
+/* Whether a second step may be issued after the one that is: not where the host must know how that
+ * one ended, or would wait for it in any case. */
+bool step_may_issue(const struct rank *r);
+
+/* Waits for steps that are issued, and forgets them; weights and optimizer have taken them. */
+void step_drop(struct rank *r);
+
 /* Forward, loss and backward of one micro-batch, on a rank without pipeline, by the loss scale of
  * the values in force. */
 void step_issue_micro(struct rank *r, const struct batch *b, double scale);

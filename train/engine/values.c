@@ -51,7 +51,7 @@ void values_put(struct rank *r, struct step_values taken, struct step_values ski
     const struct step_values *before = r->host_values[(r->valued + 1) % VALUE_SLOTS];
     if (r->slab[SLAB_STAGING].base) { /* the planner has none */
         to[0] = taken;
-        to[1] = skipped;
+        to[1] = FAULT("value_skip") ? taken : skipped;
         if (before->scale > 0)
             for (int i = 0; i < 2; i++)
                 keep_values(before, &to[i]);
