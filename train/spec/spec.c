@@ -124,7 +124,7 @@ static const struct {
     {SPEC_ZERO_CENTERED, "zero-centered-norm", "norm weights stored less one"},
     {SPEC_SOFTCAP, "logit-softcapping", "logit soft-capping"},
     {SPEC_WINDOW, "sliding-window", "sliding-window attention"},
-    {SPEC_ROPE_OTHER, "rope-other", "rotary scaling of some layers alone"},
+    {SPEC_ROPE_OTHER, "rope-other", "rotary scaling of a further kind"},
     {SPEC_GATED_GELU, "gated-gelu", "a gated MLP with GELU"},
     {SPEC_EMBED_SCALE, "embedding-scale", "scaled embeddings"},
     {SPEC_QUERY_SCALE, "query-scale", "a query scale of its own"},

@@ -51,7 +51,8 @@ enum spec_feature {
     SPEC_ZERO_CENTERED = 1 << 4,     /* norm weights are stored less one */
     SPEC_SOFTCAP = 1 << 5,           /* logits of attention or of the head pass through tanh */
     SPEC_WINDOW = 1 << 6,            /* attention over a window of positions */
-    SPEC_ROPE_OTHER = 1 << 7,        /* scaled rotary positions of layers with a window alone */
+    SPEC_ROPE_OTHER = 1 << 7,        /* rotary scaling in layers with a window; of earlier
+                                        imports also yarn and dynamic */
     SPEC_GATED_GELU = 1 << 8,        /* a gated MLP with GELU */
     SPEC_EMBED_SCALE = 1 << 9,       /* embeddings are multiplied by sqrt(hidden) */
     SPEC_QUERY_SCALE = 1 << 10,      /* queries are scaled by something else than their width */

@@ -280,7 +280,8 @@ int spec_can_run(const struct spec *s, const char *name, struct err *e)
 {
     /* may be in checkpoints that were imported before the members that describe them were there */
     static const unsigned runs = SPEC_WINDOW | SPEC_POST_NORM | SPEC_ZERO_CENTERED | SPEC_SOFTCAP |
-                                 SPEC_GATED_GELU | SPEC_EMBED_SCALE | SPEC_QUERY_SCALE;
+                                 SPEC_GATED_GELU | SPEC_EMBED_SCALE | SPEC_QUERY_SCALE |
+                                 SPEC_ROPE_OTHER;
     struct buf b = {0};
     unsigned lacking = spec_lacking(s);
     spec_feature_words(lacking, &b);
@@ -288,7 +289,7 @@ int spec_can_run(const struct spec *s, const char *name, struct err *e)
                                buf_str(&b))
                      : 0;
     if (code && !(lacking & ~runs))
-        err_hint(e, "a checkpoint that an earlier weft imported: import it again");
+        err_hint(e, "import it again if an earlier weft imported it");
     buf_finish(&b);
     return code;
 }

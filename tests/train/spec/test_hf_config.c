@@ -261,7 +261,7 @@ static void what_train_lacks_is_a_feature(void)
         T_EQ(s.features & c[i].features, c[i].features);
         T_EQ(spec_can_run(&s, "x", &e), c[i].features ? ERR_USAGE : 0);
     }
-    T_ERR(spec_can_run(&s, "x", &e), &e, ERR_USAGE, "rotary scaling of some layers");
+    T_ERR(spec_can_run(&s, "x", &e), &e, ERR_USAGE, "rotary scaling of a further kind");
 }
 
 static void gemma(void)

@@ -169,6 +169,9 @@ static void features_that_nothing_describes(void)
     T_EQ(spec_lacking(&s), SPEC_WINDOW);
     T_ERR(spec_can_run(&s, "old", &e), &e, ERR_USAGE, "sliding-window attention");
     T_CHECK(strstr(e.hint, "import it again") != NULL);
+    s.features = SPEC_ROPE_OTHER; /* yarn, then */
+    T_ERR(spec_can_run(&s, "old", &e), &e, ERR_USAGE, "rotary scaling");
+    T_CHECK(strstr(e.hint, "import it again") != NULL);
     T_EQ(spec_lacking(&w), 0);
     T_OK(spec_can_run(&w, "new", &e), &e);
     w.features |= SPEC_SOFTCAP;
