@@ -13,11 +13,12 @@
 #include <pcre2.h>
 
 enum {
-    WIDE = 0x10000, /* characters below it are looked up in a table, */
-    OTHERS = 1024,  /* and so many of the others */
-    BEFORE = 8,     /* bytes that are kept before those that may be read again */
-    STEPS_EACH = 256,
-    STEPS_FREE = 1 << 26
+    WIDE = 0x10000,       /* characters below it are looked up in a table, */
+    OTHERS = 1024,        /* and so many of the others */
+    BEFORE = 8,           /* bytes that are kept before those that may be read again */
+    STEPS_EACH = 64,      /* bytes read for each byte of a text so far, */
+    STEPS_FREE = 1 << 26, /* and of any text */
+    KEPT_MAX = 128 << 20
 };
 
 #define KNOWN ((uint64_t)1 << 63)
@@ -290,6 +291,11 @@ static void drop_passed(struct regex_open *o)
 
 static int check_steps(struct regex_open *o)
 {
+    if (o->text.len > KEPT_MAX)
+        return err_set(o->e, ERR_DATA,
+                       "the pattern \"%.200s\" needs more than %d MiB of text to decide a match, "
+                       "from byte %llu on",
+                       regex_text(o->r), KEPT_MAX >> 20, (unsigned long long)o->out);
     if (o->total <= STEPS_FREE + STEPS_EACH * o->taken)
         return 0;
     return err_set(o->e, ERR_DATA,

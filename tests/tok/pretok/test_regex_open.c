@@ -279,5 +279,31 @@ static void steps_are_limited(void)
     regex_destroy(r);
 }
 
+/* Nor is more kept than 128 MiB of a match that is not decided. */
+static void what_is_kept_is_limited(void)
+{
+    struct regex *r;
+    struct err e;
+    struct marks m = {0};
+    int code = 0, i = 0;
+    if (!full())
+        t_skip("WEFT_FULL=1 reads 128 MiB");
+    if (regex_compile_search("x.json", "a*b|a", 5, &r, &e))
+        t_skip("built without PCRE2");
+    struct regex_open *o = regex_open_create(r);
+    char *text = mem_new(1 << 20, 1);
+    memset(text, 'a', 1 << 20);
+    for (; !code && i < 140; i++)
+        code = regex_open_put(o, text, 1 << 20, false, mark_span, &m, &e);
+    T_ERR(code, &e, ERR_DATA, "a*b|a\" needs more than 128 MiB of text to decide a match");
+    T_EQ(i, 129);
+    free(text);
+    buf_finish(&m.b);
+    buf_finish(&m.text);
+    regex_open_destroy(o);
+    regex_destroy(r);
+}
+
 T_MAIN(T_CASE(patterns_in_use), T_CASE(random_patterns), T_CASE(patterns_that_need_the_whole),
-       T_CASE(long_matches_are_passed_on), T_CASE(steps_are_limited))
+       T_CASE(long_matches_are_passed_on), T_CASE(steps_are_limited),
+       T_CASE(what_is_kept_is_limited))
