@@ -423,6 +423,9 @@ void journal_introduce(const struct job *j)
                  j->rank.ops.entry[OP_ATTENTION].backend);
     log_info("%lld parameters, %s; memory: %s", (long long)j->rank.params.parameters, on,
              buf_str(&b));
+    if (model_merged(&j->rank.model) > 1)
+        log_info("%lld micro-batches are computed in one pass",
+                 (long long)model_merged(&j->rank.model));
     const struct ramp *ramp = &j->rank.config.ramp;
     int64_t first = ramp->increment ? ramp_at(ramp, j->rank.at.consumed) : j->global_batch;
     char from[32] = "";

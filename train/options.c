@@ -35,7 +35,9 @@ static const struct opt rows[] = {
             .basic = true, .help = "tokens of a sequence"),
     OPT_ROW(.name = "micro-batch-size", .type = OPT_INT, AT(micro_batch), .def = "1", .min = 1,
             .max = 1e6, .meta = "N", .group = "data", .verbs = RUN | PLAN | EVAL,
-            .alias = "batch-size", .help = "sequences per forward and backward pass"),
+            .alias = "batch-size", .brief = "sequences per forward and backward pass",
+            .help = "sequences per forward and backward pass; on a GPU, where these are too few, "
+                    "several micro-batches of a step are one pass, with the same losses"),
     OPT_ROW(.name = "gradient-accumulation-steps", .type = OPT_INT, AT(accumulation), .min = 1,
             .max = 1e8, .meta = "N", .group = "data", .verbs = TRAINS, .alias = "gas",
             .brief = "micro-batches of a process in a step",

@@ -182,7 +182,7 @@ static int evaluate(struct run *r, enum part part, const char *suffix, struct er
     int code = loader_create(&f, &l, s.from, 2, &in, e);
     if (code)
         return code;
-    code = step_evaluate(&j->rank, in, s.micros, &loss, e);
+    code = step_evaluate(&j->rank, in, s.micros / model_merged(&j->rank.model), &loss, e);
     loader_destroy(in);
     if (!code)
         code = journal_evaluation(&r->journal, &j->rank, suffix, part_name(part), loss, e);

@@ -231,7 +231,7 @@ double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
         step_issue_micro(r, b, (float)(1 / n));
     } else {
         struct model_pass p = rank_pass(r, b, true);
-        rank_stage(r, b, 1);
+        rank_stage(r, b, false);
         model_forward(&r->model, &p);
         p.train = false; /* the loss alone: no gradients behind the head */
         model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), 0);

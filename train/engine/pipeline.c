@@ -126,15 +126,6 @@ static void take_message(struct rank *r, struct message *m, struct tensor to, en
 
 /* ---- slots ------------------------------------------------------------------------------- */
 
-/* Labels in the loss of a micro-batch. */
-static double counted(const struct batch *b)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < (int64_t)b->rows * b->seq_length; i++)
-        sum += (double)b->loss_mask[i];
-    return sum;
-}
-
 /* Makes the model the stage of a chunk, in a place, with the micro-batch of the place `home`. */
 static struct in_flight *enter(struct rank *r, int chunk, int place, int home)
 {
@@ -161,10 +152,9 @@ static int fetch(struct rank *r, const struct slot *s, struct in_flight *at,
     int code = in->next(in->arg, &b, e);
     if (code)
         return code;
-    at->labels = b->loss_mask ? counted(b) : 1; /* the planner's batch has none */
-    in->labels += at->labels;
     at->pass = rank_pass(r, b, true);
-    rank_stage(r, b, rank_loss_divisor(r, at->labels));
+    at->labels = rank_stage(r, b, true);
+    in->labels += at->labels;
     return 0;
 }
 
@@ -253,8 +243,7 @@ int pipeline_evaluate(struct rank *r, struct pipeline_source *in, int64_t micros
         if (code)
             break;
         struct model_pass p = rank_pass(r, b, false);
-        in->labels += counted(b);
-        rank_stage(r, b, 0);
+        in->labels += rank_stage(r, b, false);
         for (int chunk = 0; chunk < chunks; chunk++)
             evaluate_stage(r, chunk, &p);
     }

@@ -256,6 +256,30 @@ static int check_context(const struct rank_config *c, const struct dev_desc *des
     return 0;
 }
 
+/* A GPU is not full below so many tokens. */
+enum { MERGE_BELOW = 4096 };
+
+int64_t rank_merged(const struct rank_config *c, const struct dev_desc *desc)
+{
+    int64_t tokens = c->micro_batch * c->seq_length, n = c->merge_tokens / tokens;
+    bool alone = mesh_world(c->layout.mesh) == 1 && c->layout.chunks <= 1;
+    if (desc->host || c->use != MODEL_TRAIN || !alone || c->documents || c->spec.experts ||
+        c->ramp.increment || tokens >= MERGE_BELOW)
+        return 1;
+    while (n > 1 && c->micros % n)
+        n--;
+    return n > 1 ? n : 1;
+}
+
+/* Rows of a rank alone follow each other from one micro-batch to the next: so do their dropout's.
+ */
+static void merge(struct rank *r, int64_t n)
+{
+    r->model.merged = n;
+    r->config.micro_batch *= n;
+    r->config.micros /= n;
+}
+
 int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc *desc,
               struct err *e)
 {
@@ -274,6 +298,7 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
     if (code)
         return code;
     rank_shape(r);
+    merge(r, rank_merged(c, desc));
     r->at.scale = loss_scale_begin(&c->scale);
     rank_take(r);
     return plan_rank(r, e);
@@ -339,10 +364,15 @@ int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
     struct rank_config one = *c;
     *r = (struct rank){0};
     int code = rank_choose(&one, &desc, e);
-    if (!code)
+    for (bool again = !code; again;) {
         code = rank_plan(r, &one, &desc, e);
-    if (!code)
-        code = fit_check(r, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
+        if (!code)
+            code = fit_check(r, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
+        again = code && model_merged(&r->model) > 1; /* fewer at a time take less memory */
+        one.merge_tokens /= 2;
+        if (again)
+            rank_close(r);
+    }
     if (c->comm)
         code = world_agree(c->comm, code, e);
     return code ? code : rank_bind(r, e);
@@ -380,7 +410,7 @@ void rank_describe(const struct rank *r, struct buf *out)
 
 double rank_loss_divisor(const struct rank *r, double labels)
 {
-    double micros = (double)r->config.micros;
+    double micros = (double)(r->config.micros * model_merged(&r->model));
     if (r->config.per_token)
         return 1;
     if (!FAULT("dp_scale"))

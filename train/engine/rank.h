@@ -107,8 +107,11 @@ struct rank_config {
     const char *kernels;        /* most that init_ops may use; NULL: the best */
     const char *library_path;   /* folders of libraries opened at run time; NULL: none */
     int64_t micro_batch, seq_length;
-    int64_t micros;            /* micro-batches of a step on this rank; with a ramp, once bound,
-                                  those of the current step */
+    int64_t micros; /* micro-batches of a step on this rank; with a ramp, once bound,
+                       those of the current step */
+    /* micro-batches are computed together, several in a pass, up to so many tokens, where nothing
+     * but the order of sums tells it (rank_merged); 0: one by one */
+    int64_t merge_tokens;
     bool documents;            /* stretches of a batch may be shorter than its rows */
     uint64_t beside, mapped;   /* bytes that the caller will take beside the rank, and files that it
                                   will map: for the check that all of it fits */
@@ -165,6 +168,12 @@ struct stage_slot {
     int32_t *context;         /* acts.context; with documents only */
     struct micro_values *values;
 };
+
+/* What fills a GPU: no more tokens than this in a pass of several micro-batches. */
+enum { MERGE_TOKENS = 1 << 15 };
+
+/* Micro-batches that are computed in one pass on such a device. */
+int64_t rank_merged(const struct rank_config *c, const struct dev_desc *desc);
 
 /* A micro-batch in flight. */
 struct in_flight {
@@ -265,7 +274,7 @@ struct tensor rank_master(const struct rank *r);
 void rank_spread_master(struct rank *r);
 
 /* What the loss of a micro-batch with so many counted labels is divided by (step.c); 0: it does not
- * count. */
+ * count. Of each micro-batch, where several are in a pass. */
 double rank_loss_divisor(const struct rank *r, double labels);
 
 /* config.timer, if somebody asks. */

@@ -21,7 +21,7 @@ static void take_slot(const struct rank *r, struct slab *s, struct stage_slot *s
                                 .labels = slab_bytes(s, bytes),
                                 .position = slab_bytes(s, bytes),
                                 .mask = slab_bytes(s, bytes),
-                                .values = slab_bytes(s, sizeof(struct micro_values))};
+                                .values = slab_bytes(s, tensor_bytes(r->model.a.micro))};
     if (!r->config.documents)
         return;
     slot->start = slab_bytes(s, (size_t)(all_rows(r) + 1) * each);
@@ -122,37 +122,56 @@ static void pick_rows(const struct rank *r, void *to, const void *from)
         memcpy((int32_t *)to + i, (const int32_t *)from + r->numbers[i], sizeof(int32_t));
 }
 
-static void fill_values(const struct rank *r, struct micro_values *to, const struct batch *b,
-                        double divisor)
+/* Labels in the loss of n rows of the batch, from row `at` on. */
+static double counted(const struct batch *b, int64_t at, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = at; i < at + n; i++)
+        sum += (double)b->loss_mask[i];
+    return sum;
+}
+
+static double fill_values(const struct rank *r, struct micro_values *to, const struct batch *b,
+                          bool weighs)
 {
     const struct micro_values *before = r->stage[(r->staged + 1) % STAGE_SLOTS].values;
-    *to = (struct micro_values){
-        .divisor = divisor,
-        .origin = {.seed = r->config.seed, .row0 = b->first * (uint64_t)r->config.seq_length}};
+    int64_t n = model_merged(&r->model), each = (int64_t)b->rows * b->seq_length / n;
+    double all = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double labels = counted(b, i * each, each);
+        uint64_t row0 = b->first * (uint64_t)r->config.seq_length + (uint64_t)(i * each);
+        all += labels;
+        to[i] = (struct micro_values){.divisor = weighs ? rank_loss_divisor(r, labels) : 1,
+                                      .origin = {.seed = r->config.seed, .row0 = row0}};
+        if (FAULT("value_seed"))
+            to[i].origin.seed = 1;
+    }
     if (FAULT("value_divisor") && before->divisor > 0)
         to->divisor = before->divisor;
-    if (FAULT("value_seed"))
-        to->origin.seed = 1;
     if (FAULT("value_row0"))
         to->origin.row0 = before->origin.row0;
+    for (int64_t i = 1; i < n && FAULT("merged_divisor"); i++)
+        to[i].divisor = to[0].divisor;
+    return all;
 }
 
 /*
  * The loader fills its batches again while the device may still read: so they leave from a slot of
  * the staging slab, which is filled when the copies of the micro-batch that was in it are over.
  */
-void rank_stage(struct rank *r, const struct batch *b, double divisor)
+double rank_stage(struct rank *r, const struct batch *b, bool weighs)
 {
     const struct stage_slot *slot = &r->stage[r->staged];
     const struct acts *a = &r->model.a;
     int event = EVENT_STAGE + r->staged;
+    double labels = 1;
     if (b->tokens) { /* the planner's batch has none */
         r->dev.fn->await(&r->dev, event);
         pick_rows(r, slot->tokens, b->tokens);
         pick_rows(r, slot->labels, b->labels);
         pick_rows(r, slot->mask, b->loss_mask);
         pick_rows(r, slot->position, b->position);
-        fill_values(r, slot->values, b, divisor);
+        labels = fill_values(r, slot->values, b, weighs);
         if (FAULT("context_positions"))
             for (int64_t i = 0; i < r->model.tokens; i++)
                 slot->position[i] = (int32_t)(i % r->config.seq_length);
@@ -167,4 +186,5 @@ void rank_stage(struct rank *r, const struct batch *b, double divisor)
     if (b->tokens)
         r->dev.fn->record(&r->dev, STREAM_COMPUTE, event);
     r->staged = (r->staged + 1) % STAGE_SLOTS;
+    return labels;
 }

@@ -19,8 +19,9 @@ void stage_fill(struct rank *r);
 /* The pass of one micro-batch. */
 struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train);
 
-/* Copies a micro-batch to the device, with the layout of its sequences and the divisor of its loss
- * (rank_loss_divisor). `b` may change when this returns. */
-void rank_stage(struct rank *r, const struct batch *b, double divisor);
+/* Copies what a pass works on to the device: a micro-batch, or several, with the layout of their
+ * sequences and the divisors of their losses (`weighs`: rank_loss_divisor, else 1). `b` may change
+ * when this returns. Returns the labels that count; 1 for the planner. */
+double rank_stage(struct rank *r, const struct batch *b, bool weighs);
 
 #endif

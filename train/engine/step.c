@@ -49,7 +49,7 @@
 void step_issue_micro(struct rank *r, const struct batch *b, double scale)
 {
     struct model_pass p = rank_pass(r, b, true);
-    rank_stage(r, b, 1);
+    rank_stage(r, b, false);
     model_forward(&r->model, &p);
     model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), scale);
     model_backward(&r->model, &p);

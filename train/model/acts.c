@@ -143,13 +143,11 @@ static void take_cache(struct model *m, struct slab *s)
     }
 }
 
-static void take_values(struct slab *s, struct acts *a)
+static void take_values(const struct model *m, struct slab *s, struct acts *a)
 {
-    struct micro_values *v = slab_bytes(s, sizeof(*v));
-    a->micro = tensor_1d(v, DTYPE_F64, sizeof(*v) / sizeof(double));
-    a->divisor = tensor_rows(a->micro, 0, 1);
-    a->origin =
-        tensor_1d((char *)v + offsetof(struct micro_values, origin), DTYPE_I32, DROP_ORIGIN);
+    a->micro = slab_1d(s, DTYPE_F64, MICRO_DOUBLES * model_merged(m));
+    a->origin = tensor_1d((char *)a->micro.data + offsetof(struct micro_values, origin), DTYPE_I32,
+                          DROP_ORIGIN);
 }
 
 /* What a forward pass keeps for its backward pass. */
@@ -168,7 +166,7 @@ static void take_kept(const struct model *m, struct slab *s, struct acts *a)
     a->position = slab_1d(s, DTYPE_I32, n);
     a->label = slab_1d(s, DTYPE_I32, n);
     a->mask = slab_1d(s, DTYPE_F32, n);
-    take_values(s, a);
+    take_values(m, s, a);
     a->q_start = slab_1d(s, DTYPE_I32, stretches + 1);
     a->k_start = slab_1d(s, DTYPE_I32, stretches);
     a->k_len = slab_1d(s, DTYPE_I32, stretches);
@@ -234,7 +232,6 @@ void model_share_batch(struct acts *a, const struct acts *from)
     a->label = from->label;
     a->mask = from->mask;
     a->micro = from->micro;
-    a->divisor = from->divisor;
     a->origin = from->origin;
     a->q_start = from->q_start;
     a->k_start = from->k_start;

@@ -115,7 +115,7 @@ static void reduce_stats(struct model *m, struct xent_stats_args a, struct tenso
  * softmax, and their gradients are zeros.
  */
 struct chunk {
-    int64_t begin, rows;
+    int64_t begin, rows, micro; /* which of the micro-batches in the pass it is of */
     struct tensor y, dy, logits, wide;
 };
 
@@ -162,20 +162,21 @@ static void chunk_loss(struct model *m, const struct model_pass *p, const struct
                                           .target = s.target,
                                           .first = first},
                  s.both);
-    op_xent_loss(m->ops, &(struct xent_loss_args){.logits = c->logits,
-                                                  .label = label,
-                                                  .max = s.max,
-                                                  .sum = s.sum,
-                                                  .target = s.target,
-                                                  .mask = tensor_rows(m->a.mask, c->begin, c->rows),
-                                                  .loss = tensor_rows(m->a.loss, c->begin, c->rows),
-                                                  .total = total,
-                                                  .first = first,
-                                                  .scale = scale,
-                                                  .factor = step_value(m->values, STEP_SCALE),
-                                                  .divisor = m->a.divisor,
-                                                  .cap = (float)m->spec->head_cap,
-                                                  .grad = p->train});
+    op_xent_loss(m->ops, &(struct xent_loss_args){
+                             .logits = c->logits,
+                             .label = label,
+                             .max = s.max,
+                             .sum = s.sum,
+                             .target = s.target,
+                             .mask = tensor_rows(m->a.mask, c->begin, c->rows),
+                             .loss = tensor_rows(m->a.loss, c->begin, c->rows),
+                             .total = total,
+                             .first = first,
+                             .scale = scale,
+                             .factor = step_value(m->values, STEP_SCALE),
+                             .divisor = tensor_rows(m->a.micro, MICRO_DOUBLES * c->micro, 1),
+                             .cap = (float)m->spec->head_cap,
+                             .grad = p->train});
     if (p->train)
         chunk_backward(m, c);
 }
@@ -184,7 +185,7 @@ void model_loss(struct model *m, const struct model_pass *p, struct tensor total
 {
     struct slab *ws = m->ops->workspace;
     size_t before = slab_mark(ws);
-    int64_t chunk = chunk_rows(m, p->n);
+    int64_t micro = p->train ? p->n / model_merged(m) : p->n, chunk = chunk_rows(m, micro);
     struct comm_ticket all;
     struct tensor y = stream_gather(m, stream_rows(m, p, m->a.y), &all);
     struct tensor dy = {0}, part = {0};
@@ -196,9 +197,11 @@ void model_loss(struct model *m, const struct model_pass *p, struct tensor total
         part = stream_partial(m, dy);
     }
     comm_wait(m->comm, all);
-    for (int64_t begin = 0; begin < p->n; begin += chunk) {
+    for (int64_t begin = 0, n; begin < p->n; begin += n) {
         size_t mark = slab_mark(ws);
-        struct chunk c = {.begin = begin, .rows = p->n - begin < chunk ? p->n - begin : chunk};
+        int64_t left = micro - begin % micro; /* of the micro-batch */
+        n = left < chunk ? left : chunk;
+        struct chunk c = {.begin = begin, .rows = n, .micro = begin / micro};
         c.y = tensor_rows(y, begin, c.rows);
         if (p->train)
             c.dy = tensor_rows(part, begin, c.rows);

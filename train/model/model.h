@@ -24,6 +24,7 @@
 #include "train/layout/layout.h"
 #include "train/model/experts.h"
 #include "train/ops/ops.h"
+#include "train/ops/values.h"
 #include "train/spec/param.h"
 
 struct layer_weights {
@@ -72,12 +73,13 @@ struct acts {
     struct tensor cos, sin; /* [positions, rotary / 2], F32 values in the table's real type */
     /* the micro-batch on the device */
     struct tensor id, position, label, mask, q_start, k_start, k_len;
-    struct tensor micro;           /* F64 [3]: struct micro_values (ops/values.h), of these: */
-    struct tensor divisor, origin; /* of the loss; of dropout's masks */
-    struct tensor context;         /* I32: ragged rows of calls of attention (context.h) */
-    struct tensor row;  /* I32 [n] numbers of the rows; none without context parallelism */
-    int64_t *traded;    /* [cp] n each: rows of an all-to-all; likewise */
-    struct tensor loss; /* [n] */
+    /* F64 [3 merged]: struct micro_values (ops/values.h) of each micro-batch in a pass; of the
+     * first one where dropout's masks begin */
+    struct tensor micro, origin;
+    struct tensor context; /* I32: ragged rows of calls of attention (context.h) */
+    struct tensor row;     /* I32 [n] numbers of the rows; none without context parallelism */
+    int64_t *traded;       /* [cp] n each: rows of an all-to-all; likewise */
+    struct tensor loss;    /* [n] */
     struct tensor *cache_k, *cache_v; /* per layer [capacity, KD]; decoding only */
 };
 
@@ -125,6 +127,7 @@ struct model {
     int64_t sequences; /* most sequences in a micro-batch */
     int64_t stretches; /* most sequences of a micro-batch cut at ends of documents; 0: not cut */
     int64_t positions; /* longest sequence; capacity of the cache when decoding */
+    int64_t merged;    /* micro-batches in a pass, one after the other; 0: 1 */
     int64_t heads, kv_heads, ffn; /* on this rank */
     bool sequence;                /* sequence parallelism */
     struct recompute recompute;   /* when training */
@@ -140,6 +143,13 @@ struct model {
                                     * shared sets, of one place; NULL: of none */
     const struct layer_acts *held_input; /* likewise, of a stage's input that is shared out */
 };
+
+enum { MICRO_DOUBLES = sizeof(struct micro_values) / sizeof(double) };
+
+static inline int64_t model_merged(const struct model *m)
+{
+    return m->merged ? m->merged : 1;
+}
 
 static inline int unit_of_layer(const struct model *m, int l)
 {
@@ -235,7 +245,7 @@ struct tensor model_output(const struct model *m);
  * Loss of the pass from acts.y, label and mask: adds the sum of masked losses to total (F64 [1])
  * and leaves each token's in acts.loss. With train, also gradients of the head, and of y into
  * acts.dy; d objective / d (sum of losses) is scale times the loss scale of `values` by
- * acts.divisor.
+ * the divisor of the micro-batch in acts.micro.
  */
 void model_loss(struct model *m, const struct model_pass *p, struct tensor total, double scale);
 

@@ -217,6 +217,52 @@ static void ahead_is_as_in_turn(void)
     rank_close(&rank);
 }
 
+/* ---- several micro-batches in a pass -----------------------------------------------------------
+ */
+
+/* As rank_open for a GPU would. */
+static void open_merged(struct rank *r, struct rank_config c, struct loader **ret)
+{
+    struct err e;
+    struct dev_desc desc;
+    T_OK(dev_host_describe(&desc, 0, 1, &e), &e);
+    T_EQ(rank_merged(&c, &desc), 1);
+    desc.host = false;
+    c.merge_tokens = 3 * TINY_ROWS * TINY_LENGTH; /* but 3 does not divide the step */
+    T_EQ(rank_merged(&c, &desc), MICROS);
+    T_OK(rank_plan(r, &c, &desc, &e), &e);
+    T_EQ(r->config.micros, 1);
+    T_OK(rank_bind(r, &e), &e);
+    *ret = open_loader(r, 0);
+}
+
+/* Unlike numbers of labels, dropout, a norm that is clipped: as one by one. */
+static void merged_is_as_one_by_one(void)
+{
+    struct err e;
+    struct loader *in, *other;
+    struct step_result one, all;
+    struct spec s = tiny_gpt();
+    s.hidden_dropout = s.attention_dropout = 0.2;
+    struct rank_config c = configure(s);
+    T_OK(rank_open(&plain, &c, &e), &e);
+    in = open_loader(&plain, 0);
+    open_merged(&rank, c, &other);
+    for (int i = 1; i <= STEPS; i++) {
+        T_OK(step_train(&plain, in, &one, &e), &e);
+        T_OK(step_train(&rank, other, &all, &e), &e);
+        T_NEAR(all.loss, one.loss, 1e-12);
+        T_NEAR(all.grad_norm, one.grad_norm, 1e-9 * one.grad_norm);
+        T_MEM(&plain.at, &rank.at, sizeof(rank.at));
+        for (int64_t k = 0; k < rank.params.elements; k++)
+            T_NEAR(((double *)rank.weights.data)[k], ((double *)plain.weights.data)[k], 1e-9);
+    }
+    loader_destroy(in);
+    loader_destroy(other);
+    rank_close(&plain);
+    rank_close(&rank);
+}
+
 /* The seed is that of the run. */
 static void seeds_differ(void)
 {
@@ -237,4 +283,5 @@ static void seeds_differ(void)
     batch_finish(&b);
 }
 
-T_MAIN(T_CASE(gpt_with_dropout), T_CASE(mixture), T_CASE(seeds_differ), T_CASE(ahead_is_as_in_turn))
+T_MAIN(T_CASE(gpt_with_dropout), T_CASE(mixture), T_CASE(seeds_differ), T_CASE(ahead_is_as_in_turn),
+       T_CASE(merged_is_as_one_by_one))
