@@ -57,7 +57,6 @@ static struct tensor one(struct world *w, enum dtype d, double value)
     return t;
 }
 
-/* Some masks begin where memory says. */
 static struct dropout dropout(struct world *w, uint32_t bits, int which)
 {
     struct dropout d = {
@@ -379,9 +378,8 @@ static void make_loss(struct world *w, struct call *c, const int64_t *d, uint32_
 static struct tensor segments(struct world *w, int64_t n, int64_t *ret_first)
 {
     enum { MOST = 40 };
-    int64_t at = 0;
     struct update_segment s[MOST] = {{0}};
-    for (int i = 0; i < MOST; i++) {
+    for (int64_t i = 0, at = 0; i < MOST; i++) {
         s[i].begin = at;
         s[i].kind = (int32_t)((i + n) % 3);
         at += i < 20 ? 1 + n / 12 + i : 1 + i % 3;

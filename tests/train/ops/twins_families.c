@@ -208,6 +208,10 @@ void make_route_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t 
                                  .normalize = r.normalize,
                                  .balance = bit(bits, 6) ? 0.01 : 0,
                                  .z = bit(bits, 7) ? 0.2 : 0};
+    if (bit(bits, 3)) {
+        a->scale = world_poisoned(w, DTYPE_F64, 0, 1, (const int64_t[]){1});
+        world_set(a->scale, 0, 3);
+    }
     a->dlogits = near_out(c, poison_2d(w, DTYPE_F32, n, E, gap(bits, 2)));
 }
 

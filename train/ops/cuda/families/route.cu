@@ -215,14 +215,21 @@ template <class T> struct route_bwd_job {
     int64_t n;
     int experts, k;
     bool normalize;
+    const double *scale; /* of the two below, or NULL */
     double balance, z;
 };
+
+/* What a factor of a loss is multiplied by; a loss without a factor takes no part. */
+template <class T> static __device__ double scaled(const route_bwd_job<T> &j, double factor)
+{
+    return factor != 0 && j.scale ? factor * *j.scale : factor;
+}
 
 /* The gradient of the probability of expert e of token i; `both` and `sum` as in ref_experts.c. */
 template <class T>
 static __device__ double dprob(const route_bwd_job<T> &j, int64_t i, int e, double both, double sum)
 {
-    double d = j.balance != 0 ? j.balance * (double)j.total[e] : 0;
+    double balance = scaled(j, j.balance), d = balance != 0 ? balance * (double)j.total[e] : 0;
     for (int t = 0; t < j.k; t++)
         if (j.choice.row(i)[t] == e) {
             double dw = (double)j.dweight.row(i)[t];
@@ -239,7 +246,7 @@ static __global__ void __launch_bounds__(THREADS) route_bwd(const route_bwd_job<
     if (i >= j.n)
         return;
     const float *p = j.prob.row(i);
-    double sum = 0, both = 0, mean = 0;
+    double sum = 0, both = 0, mean = 0, z = scaled(j, j.z);
     for (int t = lane; t < j.k; t += 32) {
         sum += (double)p[j.choice.row(i)[t]];
         both += (double)j.dweight.row(i)[t] * (double)j.weight.row(i)[t];
@@ -248,7 +255,7 @@ static __global__ void __launch_bounds__(THREADS) route_bwd(const route_bwd_job<
     both = warp_sum(both);
     for (int e = lane; e < j.experts; e += 32)
         mean += dprob(j, i, e, both, sum) * (double)p[e];
-    mean = warp_sum(mean) - (j.z != 0 ? 2 * j.z * (double)j.lse[i] : 0);
+    mean = warp_sum(mean) - (z != 0 ? 2 * z * (double)j.lse[i] : 0);
     for (int e = lane; e < j.experts; e += 32) {
         float v[1] = {(float)((double)p[e] * (dprob(j, i, e, both, sum) - mean))};
         store(j.dlogits.row(i) + e, v);
@@ -268,6 +275,7 @@ template <class T> static void issue_route_bwd(ops *o, const route_bwd_args *a)
                           .experts = (int)a->dlogits.size[1],
                           .k = (int)a->choice.size[1],
                           .normalize = a->normalize,
+                          .scale = (const double *)a->scale.data,
                           .balance = a->balance,
                           .z = a->z};
     if (j.n)
