@@ -2,12 +2,12 @@
 
 /*
  * Each family of the lattice on a GPU against the CPU's single rank: in fp32 losses, norms,
- * gradients and weights of three steps, in bf16 the gradients of the first step against fp32 on the
- * same rounded weights. A tensor agrees by the angle between the two and the ratio of their norms;
- * one whose norm is below `small` of that of all, by the norm of the difference. Weights of heads'
- * norms are a dozen numbers, each a sum that nearly cancels: in models of this size the host's own
- * bf16 is further off. So a tensor also agrees that is at most `noise` times as far from fp32 as
- * the host in bf16. Without a GPU the cases are skipped.
+ * gradients and weights of three steps, in 16 bits the gradients of the first step against fp32 on
+ * the same rounded weights. A tensor agrees by the angle between the two and the ratio of their
+ * norms; one whose norm is below `small` of that of all, by the norm of the difference. Weights of
+ * heads' norms are a dozen numbers, each a sum that nearly cancels: in models of this size the
+ * host's own gradients in 16 bits are further off. So a tensor also agrees that is at most `noise`
+ * times as far from fp32 as the host in its type. Without a GPU the cases are skipped.
  */
 
 #include <math.h>
@@ -151,13 +151,14 @@ static void forget_routes(void)
 
 /* ---- bf16 ---------------------------------------------------------------------------------- */
 
-enum { ROWS = 64 };
+enum { ROWS = 64, SCALE = 1024 };
 static const double cosine = 0.999, ratio = 0.01, small = 1e-3, noise = 3;
 
 /* Gradients of the first step. */
 struct first_step {
+    enum dtype type;           /* of 16 bits */
     struct cell_single single; /* of the host in fp32 */
-    double *narrow;            /* of the host in bf16 */
+    double *narrow;            /* of the host in `type` */
 };
 
 static void begin_there(void *arg, struct rank *r)
@@ -170,10 +171,10 @@ static void begin_there(void *arg, struct rank *r)
 static void begin_here(void *arg, struct rank *r)
 {
     struct tensor t = rank_master(r);
-    void *bits = mem_new((size_t)t.size[0], dtype_size(DTYPE_BF16));
-    (void)arg;
-    box_cast(bits, DTYPE_BF16, t.data, t.dtype, t.size[0]);
-    box_cast(t.data, t.dtype, bits, DTYPE_BF16, t.size[0]);
+    enum dtype type = ((const struct first_step *)arg)->type;
+    void *bits = mem_new((size_t)t.size[0], dtype_size(type));
+    box_cast(bits, type, t.data, t.dtype, t.size[0]);
+    box_cast(t.data, t.dtype, bits, type, t.size[0]);
     free(bits);
     rank_spread_master(r);
     r->ops.call = record;
@@ -195,12 +196,18 @@ static double distance(const double *a, const double *b, int64_t n)
     return sqrt(sum);
 }
 
+/* Without the scale of the loss. */
+static double *unscaled(const struct rank *r, const struct cell_numbers *grads)
+{
+    double *g = mem_new((size_t)r->params.elements, sizeof(*g));
+    for (int64_t i = 0; i < r->params.elements; i++)
+        g[i] = grads->at[i] / SCALE;
+    return g;
+}
+
 static void keep_narrow(void *arg, const struct rank *r, const struct cell_numbers *grads)
 {
-    struct first_step *f = arg;
-    size_t n = (size_t)r->params.elements;
-    f->narrow = mem_new(n, sizeof(*f->narrow));
-    memcpy(f->narrow, grads->at, n * sizeof(*f->narrow));
+    ((struct first_step *)arg)->narrow = unscaled(r, grads);
 }
 
 /* How far g is from w, in parts of what is allowed. */
@@ -217,23 +224,24 @@ static void judge(void *arg, const struct rank *r, const struct cell_numbers *gr
     const struct first_step *f = arg;
     const struct params *ps = &r->params;
     const double *want = f->single.grads.at;
-    double all = sqrt(dot(want, want, ps->elements)), most = 0;
+    double all = sqrt(dot(want, want, ps->elements)), most = 0, *have = unscaled(r, grads);
     T_NEAR(*r->host_norm, f->single.norm[0], ratio * f->single.norm[0]);
     for (int i = 0; i < ps->n; i++) {
         const struct param *p = &ps->at[i];
-        const double *w = want + p->offset, *g = grads->at + p->offset;
+        const double *w = want + p->offset, *g = have + p->offset;
         double off = distance(w, g, p->count), host = distance(w, f->narrow + p->offset, p->count);
         double part = share(w, g, p->count, all);
         most = part < 1 ? fmax(most, part) : most;
         if (part < 1)
             continue;
-        printf("# %s is %.2f of what is allowed; %g off, the host in bf16 %g\n", p->source[0].name,
-               part, off, host);
+        printf("# %s is %.2f of what is allowed; %g off, the host in %s %g\n", p->source[0].name,
+               part, off, dtype_name(f->type), host);
         if (!(off <= noise * host))
-            t_fail(__FILE__, __LINE__, "%s is %g off in bf16, the host %g", p->source[0].name, off,
-                   host);
+            t_fail(__FILE__, __LINE__, "%s is %g off in %s, the host %g", p->source[0].name, off,
+                   dtype_name(f->type), host);
     }
-    printf("# the others at most %.2f of what is allowed\n", most);
+    printf("# %s: the others at most %.2f of what is allowed\n", dtype_name(f->type), most);
+    free(have);
 }
 
 /* Sizes that the tensor cores take: heads and rows of multiples of 16 bytes. */
@@ -248,16 +256,15 @@ static struct spec widened(struct spec s)
 static void run_first_step(struct cell *c)
 {
     char why[512], name[128];
-    c->real = DTYPE_BF16;
     routes.at = 0;
     cell_name(c, name, sizeof(name));
     if (cell_run(c, NULL, 0, why, sizeof(why)))
         t_fail(__FILE__, __LINE__, "%s: %s", name, why);
 }
 
-static void gradients_near(struct cell c)
+static void gradients_near(struct cell c, enum dtype type)
 {
-    struct first_step f = {0};
+    struct first_step f = {.type = type};
     char why[512];
     c.layout = layout_plain(mesh_single());
     c.real = DTYPE_F32;
@@ -265,10 +272,12 @@ static void gradients_near(struct cell c)
     c.rows = ROWS;
     c.micros = 2;
     c.begin = begin_here;
+    c.arg = &f;
     if (cell_run_single(&c, &f.single, why, sizeof(why)))
         t_fail(__FILE__, __LINE__, "%s", why);
+    c.real = type;
+    c.scale.first = SCALE;
     c.begin = begin_there;
-    c.arg = &f;
     c.judge = keep_narrow;
     run_first_step(&c);
     c.backends = &gpu;
@@ -279,13 +288,13 @@ static void gradients_near(struct cell c)
     forget_routes();
 }
 
-static void all_gradients_near(struct spec spec)
+static void all_gradients_near(struct spec spec, enum dtype type)
 {
     need_gpu();
     spec = widened(spec);
-    gradients_near((struct cell){.spec = spec, .documents = true});
+    gradients_near((struct cell){.spec = spec, .documents = true}, type);
     spec.hidden_dropout = spec.attention_dropout = 0.2;
-    gradients_near((struct cell){.spec = spec});
+    gradients_near((struct cell){.spec = spec}, type);
 }
 
 #define FAMILY(name)                                                                               \
@@ -295,9 +304,13 @@ static void all_gradients_near(struct spec spec)
     }                                                                                              \
     static void name##_bf16(void)                                                                  \
     {                                                                                              \
-        all_gradients_near(cell_##name());                                                         \
+        all_gradients_near(cell_##name(), DTYPE_BF16);                                             \
+    }                                                                                              \
+    static void name##_fp16(void)                                                                  \
+    {                                                                                              \
+        all_gradients_near(cell_##name(), DTYPE_F16);                                              \
     }
-#define FAMILY_CASES(name) T_CASE(name), T_CASE(name##_bf16)
+#define FAMILY_CASES(name) T_CASE(name), T_CASE(name##_bf16), T_CASE(name##_fp16)
 
 FAMILY(gpt)
 FAMILY(llama)
