@@ -170,6 +170,8 @@ static void place(struct run *r, const struct attention_bwd_args *b)
     r->args.fwd.q_start = ints(b->fwd.q_start);
     r->args.fwd.k_start = ints(b->fwd.k_start);
     r->args.fwd.k_len = ints(b->fwd.k_len);
+    if (!tensor_none(b->fwd.drop.origin))
+        r->args.fwd.drop.origin = ints(b->fwd.drop.origin);
     r->scratch_bytes = flash_bwd_scratch(&r->args);
     r->scratch = slab_bytes(&memory, r->scratch_bytes);
 }
