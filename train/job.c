@@ -466,26 +466,6 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
     return code;
 }
 
-static enum optim_kind optimizer_of(const struct train_options *o)
-{
-    static const enum optim_kind kind[][2] = {{OPTIM_ADAM, OPTIM_ADAM},
-                                              {OPTIM_SGD_PLAIN, OPTIM_SGD},
-                                              {OPTIM_SAI_PLAIN, OPTIM_SAI},
-                                              {OPTIM_MUON, OPTIM_MUON}};
-    return kind[o->optimizer][o->sgd_momentum > 0];
-}
-
-static struct optim_tuning tuning_of(const struct train_options *o)
-{
-    return (struct optim_tuning){.sai_max = o->sai_normalize,
-                                 .sai_shard = o->sai_statistics,
-                                 .muon_momentum = o->muon_momentum,
-                                 .muon_extra = o->muon_extra,
-                                 .muon_nesterov = o->muon_nesterov,
-                                 .muon_scale = (enum muon_scale)o->muon_scale,
-                                 .muon_steps = (int)o->muon_steps};
-}
-
 /* Batch arithmetic, and what the rank is to be. */
 static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
 {
@@ -509,6 +489,9 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .real = p.real,
                                 .narrow = p.narrow,
                                 .tf32 = o->precision.tf32,
+                                .choices = j->tune.at,
+                                .nchoices = j->tune.n,
+                                .tune = o->tune_gemm && use == MODEL_TRAIN && j->comm.world <= 1,
                                 .scale = p.scale,
                                 .threads = job_threads(j),
                                 .kernels = o->kernels,
@@ -526,18 +509,12 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .beside = beside(j, use),
                                 .mapped = data_bytes(j),
                                 .seed = (uint64_t)o->seed,
-                                .optimizer = optimizer_of(o),
-                                .momentum = o->sgd_momentum,
-                                .tuning = tuning_of(o),
-                                .beta1 = o->beta1,
-                                .beta2 = o->beta2,
-                                .eps = o->adam_eps,
-                                .clip = o->clip_grad,
                                 .decay = j->course.decay,
                                 .lr = j->course.lr,
                                 .ramp = j->course.ramp,
                                 .progress = guard_progress,
                                 .progress_arg = j};
+    job_settle_optimizer(o, ret);
     if (use == MODEL_DECODE)
         ret->micro_batch = ret->micros = 1;
     code = job_settle_layout(j, use == MODEL_TRAIN, ret, e);
@@ -561,7 +538,10 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
 {
     const struct train_options *o = j->o;
     struct rank_config c;
-    int code = rank_configure(j, use, &c, e);
+    const struct ckpt_meta *m = j->ckpt ? ckpt_meta(j->ckpt) : NULL;
+    int code = use == MODEL_TRAIN ? tune_open(&j->tune, o->tune_gemm, m, e) : 0;
+    if (!code)
+        code = rank_configure(j, use, &c, e);
     if (!code && use == MODEL_TRAIN)
         code = course_check(&o->course, &j->course, e);
     code = job_agree(j, code, e);
@@ -571,7 +551,10 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
         log_warn("--threads %lld on %d processors: more threads than processors are slower",
                  (long long)o->threads, pool_cpus());
     j->rank_open = true;
-    code = job_agree(j, rank_open(&j->rank, &c, e), e);
+    code = rank_open(&j->rank, &c, e);
+    if (!code && use == MODEL_TRAIN && job_is_first(j))
+        code = tune_report(&j->tune, &j->rank.ops, o->tune_gemm, e);
+    code = job_agree(j, code, e);
     if (!code && j->hf)
         code = state_load_weights(&j->rank, read_foreign, j->hf, e);
     if (!code && j->hf)

@@ -19,6 +19,7 @@
 #include "train/engine/rank.h"
 #include "train/hf/hf_folder.h"
 #include "train/options.h"
+#include "train/tune/tune.h"
 
 /* The lock of --save (start.h). */
 struct save_lock {
@@ -66,6 +67,7 @@ struct job {
     struct comm comm;              /* of several processes, until the rank takes it over */
     struct rank rank;
     bool rank_open;
+    struct tune tune;    /* --tune-gemm */
     struct watch *watch; /* of several processes (guard.h); NULL: one, or not yet */
     struct blend_set data;
     bool mocked; /* no data sets: `mock` */
@@ -89,6 +91,9 @@ int job_agree(struct job *j, int code, struct err *e);
  * options of training say. ERR_USAGE: the model and the batch cannot be cut so.
  */
 int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struct err *e);
+
+/* The optimizer of a rank, and its numbers but for the schedule's. */
+void job_settle_optimizer(const struct train_options *o, struct rank_config *ret);
 
 /* After batch arithmetic: with --use-checkpoint-opt_param-scheduler, learning rate and weight decay
  * of the run that the checkpoint is of. */

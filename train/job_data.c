@@ -250,6 +250,7 @@ void job_close(struct job *j)
     guard_close(j);
     if (j->rank_open)
         rank_close(&j->rank);
+    tune_finish(&j->tune);
     comm_close(&j->comm);
     free(j->stage_layers);
     free(j->context_of);

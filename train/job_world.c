@@ -281,6 +281,32 @@ int job_threads(const struct job *j)
     return each > 1 ? each : 1;
 }
 
+static enum optim_kind optimizer_of(const struct train_options *o)
+{
+    static const enum optim_kind kind[][2] = {{OPTIM_ADAM, OPTIM_ADAM},
+                                              {OPTIM_SGD_PLAIN, OPTIM_SGD},
+                                              {OPTIM_SAI_PLAIN, OPTIM_SAI},
+                                              {OPTIM_MUON, OPTIM_MUON}};
+    return kind[o->optimizer][o->sgd_momentum > 0];
+}
+
+void job_settle_optimizer(const struct train_options *o, struct rank_config *ret)
+{
+    ret->optimizer = optimizer_of(o);
+    ret->momentum = o->sgd_momentum;
+    ret->tuning = (struct optim_tuning){.sai_max = o->sai_normalize,
+                                        .sai_shard = o->sai_statistics,
+                                        .muon_momentum = o->muon_momentum,
+                                        .muon_extra = o->muon_extra,
+                                        .muon_nesterov = o->muon_nesterov,
+                                        .muon_scale = (enum muon_scale)o->muon_scale,
+                                        .muon_steps = (int)o->muon_steps};
+    ret->beta1 = o->beta1;
+    ret->beta2 = o->beta2;
+    ret->eps = o->adam_eps;
+    ret->clip = o->clip_grad;
+}
+
 /* Whether each process of the job finds a device of the first backend. */
 static bool all_have_device(struct job *j, const struct rank_config *c)
 {

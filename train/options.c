@@ -390,6 +390,12 @@ static const struct opt rows[] = {
             .verbs = RUN | PLAN | EVAL | GENERATE, .brief = "folders of NVIDIA's libraries",
             .help = "folders, separated by colons, in which NVIDIA's libraries (cuBLASLt, cuDNN, "
                     "NCCL) are looked for first, or Python environments that have them"),
+    OPT_ROW(.name = "tune-gemm", .type = OPT_TEXT, AT(tune_gemm),
+            .unset = "the library's first choices", .meta = "FILE", .group = "machine",
+            .verbs = RUN | PLAN, .idle = PLAN, .brief = "time matrix products on a GPU",
+            .help = "take the algorithms of matrix products on a GPU from FILE; those of shapes "
+                    "that it lacks are timed before the first step and added, a second for each "
+                    "shape. Runs with the same FILE give the same bytes"),
     OPT_ROW(.name = "kernels", .type = OPT_TEXT, AT(kernels), .unset = "the best available",
             .meta = "LEVEL", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
             .brief = "highest instruction set to use",

@@ -72,7 +72,7 @@ struct train_options {
     int64_t threads;
     struct precision_flags precision;
     int device; /* enum train_device */
-    const char *kernels, *library_path;
+    const char *kernels, *library_path, *tune_gemm;
     bool dry_run, deepspeed;
     const char *deepspeed_config;
     int64_t exit_interval;

@@ -59,9 +59,8 @@ static int commit(struct job *j, const struct saving *s, struct err *e)
     const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
     struct buf model = {0};
     spec_to_json(&j->spec, &model);
-    const struct ckpt_pair kernels[] = {{"matmul", j->rank.ops.entry[OP_MATMUL].backend},
-                                        {"norm", j->rank.ops.entry[OP_NORM].backend},
-                                        {"attention", j->rank.ops.entry[OP_ATTENTION].backend}};
+    struct tune_pairs kernels;
+    tune_pairs(&kernels, &j->rank.ops);
     struct ckpt_meta m = {.iteration = s->iteration,
                           .consumed_samples = s->consumed,
                           .model = buf_str(&model),
@@ -76,11 +75,12 @@ static int commit(struct job *j, const struct saving *s, struct err *e)
                                  : j->has_manifest ? j->manifest.eod
                                                    : -1,
                           .data_digest = j->data_digest[0] ? j->data_digest : NULL,
-                          .kernels = kernels,
-                          .nkernels = sizeof(kernels) / sizeof(kernels[0]),
+                          .kernels = kernels.pair,
+                          .nkernels = kernels.n,
                           .state = s->state.pair,
                           .nstate = s->state.n};
     int code = ckpt_commit(s->w, &m, e);
+    tune_pairs_finish(&kernels);
     buf_finish(&model);
     return code;
 }

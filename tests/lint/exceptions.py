@@ -48,7 +48,7 @@ MANY_PARAMETERS = {
     "train/ops/cuda/flash_bwd.cu:slopes": "hot: inlined in a kernel",
     "train/ops/cuda/flash_bwd.cu:slopes_turned": "hot: inlined in a kernel",
     "train/ops/cuda/flash_wgmma_bwd.cu:slopes": "hot: inlined in a kernel",
-    "train/ops/cuda/lt.c:lt_run": "cublasLt's matrices, layouts and workspace",
+    "train/ops/cuda/gemm/lt.c:lt_run": "cublasLt's matrices, layouts and workspace",
     "train/ops/cuda/norm_bwd.cu:pass_on": "hot: inlined in a kernel",
     "train/ops/cuda/rope.cu:rope": "a kernel: arguments are the launch's constants",
 }

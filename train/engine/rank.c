@@ -226,6 +226,9 @@ static int rank_ops(struct rank *r, struct err *e)
     const struct ops_config wanted = {.real = c->real,
                                       .narrow = c->narrow,
                                       .tf32 = c->tf32,
+                                      .choices = c->choices,
+                                      .nchoices = c->nchoices,
+                                      .tune = c->tune,
                                       .kernels = c->kernels,
                                       .library_path = c->library_path};
     ops_close(&r->ops);

@@ -98,7 +98,10 @@ struct rank_config {
      * moments and gradients, but for `narrow`; DTYPE_F64 for gradient checks */
     enum dtype real;
     struct ops_narrow narrow;
-    bool tf32; /* a GPU's products of F32 in TF32 */
+    bool tf32;                        /* a GPU's products of F32 in TF32 */
+    const struct ops_choice *choices; /* of algorithms, as in struct ops_config */
+    size_t nchoices;
+    bool tune;
     struct loss_scale scale;
     bool per_token;             /* the objective is the mean over labels (step.c) */
     struct recompute recompute; /* checked by the caller (train/stages.h) */

@@ -361,6 +361,21 @@ struct ops_narrow {
     bool grad, master, moment[2];
 };
 
+/* How the algorithm of a library for one shape of an op came to be. */
+enum ops_origin {
+    OPS_FIRST,   /* the library's own first choice */
+    OPS_GIVEN,   /* by struct ops_config */
+    OPS_TIMED,   /* the fastest of a few */
+    OPS_REFUSED, /* the first choice: another was given, but the library does not take it */
+};
+
+/* An algorithm of a library for one shape of an op, both as texts that the table alone reads. */
+struct ops_choice {
+    char what[160], how[192];
+    enum ops_origin origin;
+    double us, first_us; /* OPS_TIMED: microseconds of this one and of the first choice */
+};
+
 /* What a table is asked to be. */
 struct ops_config {
     enum dtype real; /* of activations and weights: BF16, F16, or F32, F64, as all others then are
@@ -369,6 +384,9 @@ struct ops_config {
     bool tf32;                /* a GPU's products of F32 in TF32 */
     const char *kernels;      /* most that it may use ("avx2"); NULL: the best */
     const char *library_path; /* folders of libraries that are opened at run time; NULL: none */
+    const struct ops_choice *choices; /* to be taken, the first of a shape */
+    size_t nchoices;
+    bool tune; /* others are timed while the step is planned */
 };
 
 struct ops {
@@ -387,7 +405,9 @@ struct ops {
     /* what op_NAME calls when the arguments are checked: ops_run, or a wrapper round it */
     void (*call)(struct ops *o, enum op op, const void *args);
     void *wrapper; /* the wrapper's own */
-    void *state;   /* the backend's own, which `close` frees (NULL: nothing to free) */
+    /* The i-th choice that was made; false past the last. NULL: none is made. */
+    bool (*choice)(const struct ops *o, size_t i, struct ops_choice *ret);
+    void *state; /* the backend's own, which `close` frees (NULL: nothing to free) */
     void (*close)(struct ops *o);
 };
 

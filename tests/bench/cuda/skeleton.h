@@ -21,7 +21,7 @@
  * and moments in bf16, no master, 16 bytes.
  */
 
-#include "train/ops/cuda/lt.h"
+#include "train/ops/cuda/gemm/lt.h"
 #include "train/ops/cuda/ops_cuda.h"
 #include "train/ops/cuda/sdpa.h"
 

@@ -160,3 +160,28 @@ extern "C" void cuda_copy(ops *o, const void *args, void *)
         copy<uint16_t>(o, a, r, size);
     dev_cuda_check(o->dev, "launch");
 }
+
+template <class T>
+static __global__ void __launch_bounds__(THREADS) noise_rows(T *y, int64_t stride, rows r)
+{
+    int64_t j = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (j < r.length)
+        for (int64_t i = blockIdx.y; i < r.n; i += gridDim.y) {
+            uint32_t x = (uint32_t)(i * r.length + j) * 2654435761u; /* by the golden ratio */
+            x ^= x >> 15;
+            y[i * stride + j] = (T)((float)(int32_t)(x * 2246822519u) * 0x1p-31f);
+        }
+}
+
+template <class T> static void noise(ops *o, tensor t, rows r)
+{
+    noise_rows<<<grid_of(r, r.length), THREADS, 0, stream_of(o)>>>((T *)t.data, t.stride, r);
+}
+
+extern "C" void cuda_noise(ops *o, tensor t)
+{
+    rows r = rows_of(t, t);
+    if (r.n)
+        by_type(t.dtype, [&](auto x) { noise<decltype(x)>(o, t, r); });
+    dev_cuda_check(o->dev, "launch");
+}

@@ -61,6 +61,9 @@ size_t cuda_sumsq_scratch(const struct dev_desc *d, const void *args);
 size_t cuda_head_norm_bwd_scratch(const struct dev_desc *d, const void *args);
 size_t cuda_route_loss_scratch(const struct dev_desc *d, const void *args);
 
+/* Numbers between -1 and 1 that look random: tensor cores take longer over them than over zeros. */
+void cuda_noise(struct ops *o, struct tensor t);
+
 /* What a matmul does after its product, and the sums of columns that a weight gradient adds. */
 void cuda_epilogue(struct ops *o, const struct matmul_args *a);
 void cuda_dbias(struct ops *o, const struct matmul_args *a, void *scratch);

@@ -7,8 +7,9 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "train/ops/cuda/attend.h"
+#include "train/ops/cuda/gemm/gemms.h"
 #include "train/ops/cuda/kernels.h"
-#include "train/ops/cuda/lt.h"
+#include "train/ops/cuda/gemm/lt.h"
 #include "train/tensor/cuda/dev_cuda.h"
 
 enum { LT_WORKSPACE = 32 << 20, ALIGN = 256 };
@@ -17,7 +18,9 @@ enum { LT_WORKSPACE = 32 << 20, ALIGN = 256 };
 struct cuda_ops {
     struct lt *lt; /* NULL while the device is not open */
     struct attend *attend;
+    struct gemms *gemms;
     bool tf32; /* products of F32 */
+    bool tune;
 };
 
 static struct cuda_ops *state_of(const struct ops *o)
@@ -77,26 +80,59 @@ size_t cuda_matmul_scratch(const struct dev_desc *d, const void *args)
  * The plan of a product, with the epilogue if the library has one for the shape (`*ret_fused`),
  * else without. It was made if the step was planned; a decoder's prompts have lengths of their own.
  */
-static int plan_product(struct ops *o, const struct matmul_args *a, const struct lt_plan **ret,
-                        bool *ret_fused, struct err *e)
+static int plan_product(struct ops *o, const struct matmul_args *a, const struct gemms_call *call,
+                        const struct lt_plan **ret, bool *ret_fused, struct err *e)
 {
+    struct gemms *g = state_of(o)->gemms;
     struct lt_shape shape = shape_of(a, state_of(o)->tf32);
     *ret_fused = shape.epilogue != LT_NONE;
-    int code = lt_prepare(state_of(o)->lt, &shape, 0, ret, e);
-    if (code && *ret_fused) {
+    if (*ret_fused) {
+        if (!gemms_find(g, &shape, ret) && gemms_decide(g, &shape, call, ret, e))
+            *ret = NULL;
+        if (*ret)
+            return 0;
         shape.epilogue = LT_NONE;
         shape.ld_aux = 0;
         *ret_fused = false;
-        code = lt_prepare(state_of(o)->lt, &shape, 0, ret, e);
     }
+    return gemms_find(g, &shape, ret) && *ret ? 0 : gemms_decide(g, &shape, call, ret, e);
+}
+
+/* Memory of the step's own to time with, which holds nothing yet: tensors and workspace. */
+static int tune_matmul(struct ops *o, const struct matmul_args *a, struct err *e)
+{
+    size_t mark = slab_mark(o->workspace);
+    const struct gemms_call call = {.y = a->y.data,
+                                    .a = a->a.data,
+                                    .b = a->b.data,
+                                    .bias = a->bias.data,
+                                    .aux = a->pre.data,
+                                    .workspace = slab_bytes(o->workspace, LT_WORKSPACE)};
+    const struct lt_plan *plan;
+    bool fused;
+    cuda_noise(o, a->a);
+    cuda_noise(o, a->b);
+    int code = plan_product(o, a, &call, &plan, &fused, e);
+    slab_reset(o->workspace, mark);
     return code;
 }
 
 static int prepare_matmul(struct ops *o, const void *args, struct err *e)
 {
     const struct lt_plan *plan;
+    struct lt_shape shape;
     bool fused;
-    return trivial(args) ? 0 : plan_product(o, args, &plan, &fused, e);
+    if (trivial(args))
+        return 0;
+    shape = shape_of(args, state_of(o)->tf32);
+    if (state_of(o)->tune && !gemms_find(state_of(o)->gemms, &shape, &plan))
+        return tune_matmul(o, args, e);
+    return plan_product(o, args, NULL, &plan, &fused, e);
+}
+
+static bool matmul_choice(const struct ops *o, size_t i, struct ops_choice *ret)
+{
+    return gemms_choice(state_of(o)->gemms, i, ret);
 }
 
 /* True if bias and activation are done with it. */
@@ -105,7 +141,7 @@ static bool product(struct ops *o, const struct matmul_args *a, void *workspace)
     const struct lt_plan *plan;
     bool fused;
     struct err e;
-    if (plan_product(o, a, &plan, &fused, &e))
+    if (plan_product(o, a, NULL, &plan, &fused, &e))
         dev_cuda_fail(o->dev, "cuBLASLt", e.msg);
     else
         lt_run(state_of(o)->lt, plan, a->y.data, a->a.data, a->b.data, fused ? a->bias.data : NULL,
@@ -169,6 +205,7 @@ static int prepare_attention(struct ops *o, const void *args, struct err *e)
 static void cuda_ops_close(struct ops *o)
 {
     struct cuda_ops *s = o->state;
+    gemms_close(s->gemms);
     lt_close(s->lt);
     attend_close(s->attend);
     free(s);
@@ -232,7 +269,10 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace,
         return err_hint(e, "--library-path names the folder of libcublasLt.so");
     }
     state->attend = attend_open(d, c->library_path);
+    state->gemms = gemms_open(state->lt, d, c);
     state->tf32 = c->tf32;
+    state->tune = c->tune;
+    o->choice = matmul_choice;
     o->state = state;
     o->close = cuda_ops_close;
     if (*attend_why(state->attend))

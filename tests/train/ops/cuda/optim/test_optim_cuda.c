@@ -316,7 +316,8 @@ static void all_calls(const struct ops_config *c)
     open_side(&gpu, true, c);
     open_side(&cpu, false, c);
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
-        for (uint32_t bits = 0; bits < 16; bits++) {
+        for (uint32_t bits = 0;
+             bits<(lengths[i] > 5000 ? 8 : 16); bits += lengths[i]> 5000 ? 3 : 1) {
             adamw(lengths[i], bits);
             if (bits < 8)
                 sgd(lengths[i], bits);

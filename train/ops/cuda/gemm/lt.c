@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/ops/cuda/lt.h"
+#include "train/ops/cuda/gemm/lt.h"
 
+#include <assert.h>
 #include <cublasLt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "train/tensor/cuda/library.h"
 #include "train/tensor/cuda/dev_cuda.h"
 
-enum { CHOICES = 8, FUNCTIONS = 15 };
+enum { CHOICES = 8, RESTORED = -1, FUNCTIONS = 16 };
 
 /* In the order of `names`. */
 struct functions {
@@ -40,6 +41,9 @@ struct functions {
                              cudaStream_t);
     cublasStatus_t (*layout_set)(cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t,
                                  const void *, size_t);
+    cublasStatus_t (*check)(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                            cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                            const cublasLtMatmulAlgo_t *, cublasLtMatmulHeuristicResult_t *);
 };
 
 static const char *const names[FUNCTIONS] = {
@@ -58,6 +62,7 @@ static const char *const names[FUNCTIONS] = {
     "cublasLtMatmulAlgoGetHeuristic",
     "cublasLtMatmul",
     "cublasLtMatrixLayoutSetAttribute",
+    "cublasLtMatmulAlgoCheck",
 };
 
 struct lt_plan {
@@ -160,6 +165,17 @@ static cublasStatus_t set(struct lt *l, struct lt_plan *p, cublasLtMatmulDescAtt
     return l->fn.desc_set(p->desc, what, value, size);
 }
 
+/* Frees p. */
+static int no_product(struct lt *l, struct lt_plan *p, cublasStatus_t status, struct err *e)
+{
+    const struct lt_shape *s = &p->shape;
+    char what[160];
+    snprintf(what, sizeof(what), "no product of %s %lld x %lld x %lld into %s", dtype_name(s->in),
+             (long long)s->m, (long long)s->n, (long long)s->k, dtype_name(s->out));
+    plan_free(l, p);
+    return refused(l, status, what, e);
+}
+
 /* The library's matrices are stored by columns, so its A is our b, its B our a, and its rows n. */
 static cublasStatus_t describe(struct lt *l, struct lt_plan *p)
 {
@@ -224,34 +240,75 @@ static struct lt_plan *find(const struct lt *l, const struct lt_shape *s, int ch
     return p;
 }
 
+/* A plan without an algorithm, which is not among l's yet. */
+static int begin_plan(struct lt *l, const struct lt_shape *s, int choice, struct lt_plan **ret,
+                      struct err *e)
+{
+    struct lt_plan *p = mem_new(1, sizeof(*p));
+    *p = (struct lt_plan){.choice = choice};
+    memcpy(&p->shape, s, sizeof(*s)); /* with what lies between its members, for memcmp */
+    *ret = p;
+    cublasStatus_t status = describe(l, p);
+    return status ? no_product(l, p, status, e) : 0;
+}
+
+static const struct lt_plan *keep_plan(struct lt *l, struct lt_plan *p)
+{
+    p->next = l->plans;
+    l->plans = p;
+    return p;
+}
+
 int lt_prepare(struct lt *l, const struct lt_shape *s, int choice, const struct lt_plan **ret,
                struct err *e)
 {
     cublasLtMatmulHeuristicResult_t found[CHOICES];
-    char what[160];
+    struct lt_plan *p;
     int n = 0;
     *ret = find(l, s, choice);
     if (*ret)
         return 0;
-    struct lt_plan *p = mem_new(1, sizeof(*p));
-    *p = (struct lt_plan){.choice = choice};
-    memcpy(&p->shape, s, sizeof(*s)); /* with what lies between its members, for memcmp */
-    snprintf(what, sizeof(what), "no product of %s %lld x %lld x %lld into %s", dtype_name(s->in),
-             (long long)s->m, (long long)s->n, (long long)s->k, dtype_name(s->out));
-    cublasStatus_t status = describe(l, p);
-    if (!status)
-        status = propose(l, p, found, &n);
+    int code = begin_plan(l, s, choice, &p, e);
+    if (code)
+        return code;
+    cublasStatus_t status = propose(l, p, found, &n);
     if (!status && choice >= n)
         status = CUBLAS_STATUS_NOT_SUPPORTED;
-    if (status) {
-        plan_free(l, p);
-        return refused(l, status, what, e);
-    }
+    if (status)
+        return no_product(l, p, status, e);
     p->algo = found[choice].algo;
-    p->next = l->plans;
-    l->plans = p;
-    *ret = p;
+    *ret = keep_plan(l, p);
     return 0;
+}
+
+int lt_restore(struct lt *l, const struct lt_shape *s, const struct lt_algorithm *a,
+               const struct lt_plan **ret, struct err *e)
+{
+    cublasLtMatmulHeuristicResult_t result;
+    struct lt_plan *p;
+    *ret = NULL;
+    int code = begin_plan(l, s, RESTORED, &p, e);
+    if (code)
+        return code;
+    memcpy(p->algo.data, a->word, sizeof(a->word));
+    cublasStatus_t status =
+        l->fn.check(l->handle, p->desc, p->a, p->b, p->y, p->y, &p->algo, &result);
+    if (!status)
+        status = result.state;
+    if (!status && result.workspaceSize > l->workspace)
+        status = CUBLAS_STATUS_NOT_SUPPORTED;
+    if (status)
+        return no_product(l, p, status, e);
+    *ret = keep_plan(l, p);
+    return 0;
+}
+
+struct lt_algorithm lt_algorithm(const struct lt_plan *p)
+{
+    struct lt_algorithm a;
+    static_assert(sizeof(a.word) == sizeof(p->algo.data), "an algorithm of another size");
+    memcpy(a.word, p->algo.data, sizeof(a.word));
+    return a;
 }
 
 void lt_run(struct lt *l, const struct lt_plan *p, void *y, const void *a, const void *b,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRAIN_OPS_CUDA_LT_H
-#define TRAIN_OPS_CUDA_LT_H
+#ifndef TRAIN_OPS_CUDA_GEMM_LT_H
+#define TRAIN_OPS_CUDA_GEMM_LT_H
 
 /*
  * Matrix products through cuBLASLt, which is opened at run time. A product is prepared once for its
@@ -39,6 +39,12 @@ int lt_alignment(const void *a, const void *b, const void *y);
 struct lt;
 struct lt_plan;
 
+/* An algorithm with its settings, as the library writes it; good for its version alone. */
+enum { LT_WORDS = 8 };
+struct lt_algorithm {
+    uint64_t word[LT_WORDS];
+};
+
 /* library_path: see library.h. `workspace` bytes are what any product may ask for. */
 int lt_open(struct lt **ret, struct dev *d, const char *library_path, size_t workspace,
             struct err *e);
@@ -51,6 +57,14 @@ const char *lt_version(const struct lt *l); /* "13.1.0" */
  */
 int lt_prepare(struct lt *l, const struct lt_shape *s, int choice, const struct lt_plan **ret,
                struct err *e);
+
+/*
+ * The plan with an algorithm that lt_algorithm gave, maybe another process. ERR_RESOURCE: the
+ * library does not take it for the shape.
+ */
+int lt_restore(struct lt *l, const struct lt_shape *s, const struct lt_algorithm *a,
+               const struct lt_plan **ret, struct err *e);
+struct lt_algorithm lt_algorithm(const struct lt_plan *p);
 
 /* On STREAM_COMPUTE; `workspace`: as large as lt_open was told. bias, aux: as the epilogue wants
  * them. */
