@@ -270,7 +270,7 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace,
     }
     state->attend = attend_open(d, c->library_path);
     state->gemms = gemms_open(state->lt, d, c);
-    state->tf32 = c->tf32;
+    state->tf32 = c->tf32 && c->real == DTYPE_F32;
     state->tune = c->tune;
     o->choice = matmul_choice;
     o->state = state;

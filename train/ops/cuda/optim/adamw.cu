@@ -1,32 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <type_traits>
 
-#include "train/ops/cuda/optim/flat.cuh"
+#include "train/ops/cuda/optim/sums.cuh"
 
 extern "C" {
 #include "train/ops/segments.h"
 }
 
-enum { THREADS = 256, CHUNK = 1 << 15, PARTS = 1024, SPAN = 1 << 13 };
-
-/*
- * A factor as base + rest, base 1 or 0: what a factor near 1 takes away may be so small that
- * rounding the factor itself would change it by a thousandth.
- */
-struct two {
-    float base, rest;
-};
-
-static __host__ __device__ two two_of(double x)
-{
-    double base = x > 0.5 ? 1 : 0;
-    return {(float)base, (float)(x - base)};
-}
-
-static __device__ float times(float x, two t, float add)
-{
-    return fmaf(x, t.base, fmaf(x, t.rest, add));
-}
+enum { THREADS = 256, SPAN = 1 << 13 };
 
 /* ---- segments ---------------------------------------------------------------------------------
  */
@@ -253,86 +234,26 @@ extern "C" void cuda_sgd(ops *o, const void *args, void *)
     dev_cuda_check(o->dev, "launch");
 }
 
-/* ---- sum of squares: by chunks, in double ------------------------------------------------------
+/* ---- sum of squares --------------------------------------------------------------------------
  */
 
-/* At most PARTS blocks; a block's range is a multiple of CHUNK. */
-static int64_t range_of(int64_t n)
-{
-    return ceil_div(ceil_div(n, PARTS), CHUNK) * CHUNK;
-}
-
-static __device__ double square(float x)
-{
-    return (double)x * (double)x;
-}
-
-template <bool WIDE, class T>
-static __global__ void __launch_bounds__(THREADS)
-    sumsq_parts(const T *x, int64_t n, int64_t range, double *part)
-{
-    __shared__ double warps[32];
-    int64_t begin = blockIdx.x * range, end = begin + range < n ? begin + range : n;
-    double sum = 0;
-    int64_t i = begin + threadIdx.x * (WIDE ? 4 : 1);
-    if (WIDE) {
-#pragma unroll 4
-        for (; i + 4 <= end; i += THREADS * 4) {
-            float v[4];
-            load(v, x + i);
-            sum += (square(v[0]) + square(v[1])) + (square(v[2]) + square(v[3]));
-        }
-        for (; i < end && i < n; i++) /* the last, incomplete vector is one thread's */
-            sum += square((float)x[i]);
-    } else {
-        for (; i < end; i += THREADS)
-            sum += square((float)x[i]);
+struct squares {
+    __device__ double of(double x) const
+    {
+        return x * x;
     }
-    sum = block_sum(sum, warps);
-    if (threadIdx.x == 0)
-        part[blockIdx.x] = sum;
-}
-
-static __global__ void __launch_bounds__(THREADS)
-    sumsq_total(const double *part, int parts, double *total)
-{
-    __shared__ double warps[32];
-    double sum = 0;
-    for (int i = (int)threadIdx.x; i < parts; i += THREADS)
-        sum += part[i];
-    sum = block_sum(sum, warps);
-    if (threadIdx.x == 0)
-        *total += sum;
-}
+};
 
 extern "C" size_t cuda_sumsq_scratch(const dev_desc *, const void *args)
 {
-    int64_t n = tensor_count(((const sumsq_args *)args)->x);
-    return n ? (size_t)ceil_div(n, range_of(n)) * sizeof(double) : 0;
-}
-
-template <class T> static void issue_parts(ops *o, tensor x, int64_t range, double *part)
-{
-    int64_t n = tensor_count(x);
-    unsigned parts = (unsigned)ceil_div(n, range);
-    if (flat_aligned(x))
-        sumsq_parts<true><<<parts, THREADS, 0, stream_of(o)>>>((const T *)x.data, n, range, part);
-    else
-        sumsq_parts<false><<<parts, THREADS, 0, stream_of(o)>>>((const T *)x.data, n, range, part);
+    return sum_scratch(((const sumsq_args *)args)->x);
 }
 
 extern "C" void cuda_sumsq(ops *o, const void *args, void *scratch)
 {
     const sumsq_args *a = (const sumsq_args *)args;
-    int64_t n = tensor_count(a->x);
-    double *part = (double *)scratch;
-    if (!n)
-        return;
-    int64_t range = range_of(n);
-    by_grad_type(a->x.dtype, [&](auto t) { issue_parts<decltype(t)>(o, a->x, range, part); });
-    sumsq_total<<<1, THREADS, 0, stream_of(o)>>>(part, (int)ceil_div(n, range),
-                                                 (double *)a->total.data);
-    dev_cuda_check(o->dev, "launch");
+    double *total = (double *)a->total.data;
+    sum_add(o, a->x, squares{}, (double *)scratch, total, NULL);
 }
 
 /* ---- clipping ----------------------------------------------------------------------------------
