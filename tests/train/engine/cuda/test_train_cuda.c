@@ -134,9 +134,13 @@ static void near(const char *what, struct tensor a, struct tensor b, double tole
     free(y);
 }
 
-static void steps_equal(struct spec spec, bool cut)
+static void steps_by(enum optim_kind optimizer, struct spec spec, bool cut)
 {
     struct rank_config there = config_of(spec, true), here = config_of(spec, false);
+    there.optimizer = here.optimizer = optimizer;
+    there.momentum = here.momentum = 0.9;
+    there.tuning = here.tuning = (struct optim_tuning){
+        .muon_momentum = 0.95, .muon_extra = 0.2, .muon_nesterov = true, .muon_steps = 5};
     there.documents = here.documents = cut;
     open_rank(&gpu, &there);
     open_rank(&cpu, &here);
@@ -148,6 +152,11 @@ static void steps_equal(struct spec spec, bool cut)
     }
     rank_close(&gpu);
     rank_close(&cpu);
+}
+
+static void steps_equal(struct spec spec, bool cut)
+{
+    steps_by(OPTIM_ADAM, spec, cut);
 }
 
 static struct spec dropped(struct spec s)
@@ -186,6 +195,14 @@ static void same_state(struct rank *x, struct rank *y)
     same(x, x->optim.state[0], y, y->optim.state[0]);
     same(x, x->optim.state[1], y, y->optim.state[1]);
     T_MEM(&x->at, &y->at, sizeof(x->at));
+}
+
+static void each_optimizer_equals_the_cpu(void)
+{
+    for (int k = OPTIM_SGD; k < OPTIM_KINDS; k++) {
+        steps_by((enum optim_kind)k, dropped(tiny_gpt()), false);
+        steps_by((enum optim_kind)k, tiny_llama(), false);
+    }
 }
 
 /* ---- bf16 and fp16
@@ -466,7 +483,8 @@ static void a_fault_reaches_no_checkpoint(void)
 }
 
 T_MAIN(T_CASE(gpt_equals_the_cpu), T_CASE(llama_equals_the_cpu), T_CASE(documents_equal_the_cpu),
-       T_CASE(bf16_gradients_are_near_fp32), T_CASE(fp16_gradients_are_near_fp32),
-       T_CASE(an_overflow_is_skipped), T_CASE(moments_in_bf16), T_CASE(a_run_resumes_bit_for_bit),
-       T_CASE(the_cpu_takes_a_run_over), T_CASE(two_runs_give_equal_bytes),
-       T_CASE(logits_of_a_cache_equal_the_cpu), T_CASE(a_fault_reaches_no_checkpoint))
+       T_CASE(each_optimizer_equals_the_cpu), T_CASE(bf16_gradients_are_near_fp32),
+       T_CASE(fp16_gradients_are_near_fp32), T_CASE(an_overflow_is_skipped),
+       T_CASE(moments_in_bf16), T_CASE(a_run_resumes_bit_for_bit), T_CASE(the_cpu_takes_a_run_over),
+       T_CASE(two_runs_give_equal_bytes), T_CASE(logits_of_a_cache_equal_the_cpu),
+       T_CASE(a_fault_reaches_no_checkpoint))

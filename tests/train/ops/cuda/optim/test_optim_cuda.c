@@ -15,6 +15,7 @@
 #include "base/core/rng.h"
 #include "tests/t.h"
 #include "tests/train/ops/cuda/narrow.h"
+#include "train/ops/blocks.h"
 #include "train/ops/cuda/ops_cuda.h"
 #include "train/ops/values.h"
 #include "train/tensor/cuda/dev_cuda.h"
@@ -147,47 +148,73 @@ static struct tensor out(struct tensor t, double absolute)
 /* ---- running and comparing --------------------------------------------------------------------
  */
 
-/* As it lies in a machine's memory. */
-static struct tensor moved(struct side *s, struct tensor t)
-{
-    if (!tensor_none(t))
-        t.data = s->memory.base + ((char *)t.data - image.bytes);
-    return t;
-}
-
 union args {
+    char byte[512];
     struct adamw_args adamw;
     struct sgd_args sgd;
     struct sumsq_args sumsq;
+    struct moments_args moments;
+    struct gsnr_args gsnr;
+    struct momentum_args momentum;
+    struct decayed_args decayed;
+    struct combine_args combine;
+    struct unit_args unit;
 };
 
-static union args moved_args(struct side *s, enum op op, const union args *a)
+/* Addresses in the image become those in a machine's memory. The arguments hold no others. */
+static union args moved_args(struct side *s, const union args *a)
 {
     union args m = *a;
-    struct tensor *adamw[] = {&m.adamw.p,    &m.adamw.g,    &m.adamw.m,      &m.adamw.v,
-                              &m.adamw.copy, &m.adamw.skip, &m.adamw.factor, &m.adamw.values};
-    struct tensor *sgd[] = {&m.sgd.p,    &m.sgd.g,      &m.sgd.m,     &m.sgd.copy,
-                            &m.sgd.skip, &m.sgd.factor, &m.sgd.values};
-    struct tensor *sumsq[] = {&m.sumsq.total, &m.sumsq.x};
-    struct tensor **all = op == OP_ADAMW ? adamw : op == OP_SGD ? sgd : sumsq;
-    int n = op == OP_ADAMW ? 8 : op == OP_SGD ? 7 : 2;
-    for (int i = 0; i < n; i++)
-        *all[i] = moved(s, *all[i]);
+    for (size_t i = 0; i + sizeof(void *) <= sizeof(m); i += sizeof(void *)) {
+        char *p;
+        memcpy(&p, m.byte + i, sizeof(p));
+        if ((uintptr_t)p - (uintptr_t)image.bytes < IMAGE) {
+            p = (char *)s->memory.base + (p - image.bytes);
+            memcpy(m.byte + i, &p, sizeof(p));
+        }
+    }
     return m;
+}
+
+static void call(struct ops *o, enum op op, const union args *a)
+{
+    switch (op) {
+    case OP_ADAMW:
+        op_adamw(o, &a->adamw);
+        break;
+    case OP_SGD:
+        op_sgd(o, &a->sgd);
+        break;
+    case OP_SUMSQ:
+        op_sumsq(o, &a->sumsq);
+        break;
+    case OP_MOMENTS:
+        op_moments(o, &a->moments);
+        break;
+    case OP_GSNR:
+        op_gsnr(o, &a->gsnr);
+        break;
+    case OP_MOMENTUM:
+        op_momentum(o, &a->momentum);
+        break;
+    case OP_DECAYED:
+        op_decayed(o, &a->decayed);
+        break;
+    case OP_COMBINE:
+        op_combine(o, &a->combine);
+        break;
+    default:
+        op_unit(o, &a->unit);
+    }
 }
 
 static void *run(struct side *s, enum op op, const union args *a)
 {
     struct err e;
     char *ret = mem_new(extent(), 1);
-    union args m = moved_args(s, op, a);
+    union args m = moved_args(s, a);
     s->dev.fn->copy(&s->dev, STREAM_COMPUTE, s->memory.base, image.bytes, extent());
-    if (op == OP_ADAMW)
-        op_adamw(&s->ops, &m.adamw);
-    else if (op == OP_SGD)
-        op_sgd(&s->ops, &m.sgd);
-    else
-        op_sumsq(&s->ops, &m.sumsq);
+    call(&s->ops, op, &m);
     s->dev.fn->copy(&s->dev, STREAM_COMPUTE, ret, s->memory.base, extent());
     s->dev.fn->sync(&s->dev, STREAM_COMPUTE);
     T_OK(dev_fault(&s->dev, &e), &e);
@@ -311,6 +338,143 @@ static void sumsq(int64_t n, uint32_t bits)
     compare("sumsq", OP_SUMSQ, &a);
 }
 
+/* ---- of SGD-SaI and Muon ----------------------------------------------------------------------
+ */
+
+static struct tensor one(enum dtype d, double value)
+{
+    struct tensor t = put(d, 1, 0, 0);
+    set_number(t, 0, value);
+    return t;
+}
+
+static union args none(void)
+{
+    union args a;
+    memset(&a, 0, sizeof(a));
+    return a;
+}
+
+/* The sums of a part of a block, then deviations from a mean that is another's. */
+static void moments(int64_t n, uint32_t bits)
+{
+    bool second = bits & 2;
+    begin();
+    union args a = none();
+    a.moments.count = one(DTYPE_F64, second ? 7 : 3);
+    a.moments.sum = one(DTYPE_F64, 0.5);
+    if (second)
+        a.moments.deviations = out(one(DTYPE_F64, 2), 1e-9);
+    else
+        out(a.moments.count, 0), out(a.moments.sum, 1e-9);
+    a.moments.x = put(gpu.ops.grad, n, bits & 1, 3);
+    compare(second ? "deviations" : "moments", OP_MOMENTS, &a);
+}
+
+static void gsnr(int64_t n, uint32_t bits)
+{
+    begin();
+    union args a = none();
+    a.gsnr.y = put(DTYPE_F64, n, 0, 0);
+    if (!(bits & 2))
+        out(a.gsnr.y, 1e-12);
+    a.gsnr.count = put(DTYPE_F64, n, 0, 1);
+    a.gsnr.sum = put(DTYPE_F64, n, 0, 10);
+    a.gsnr.deviations = put(DTYPE_F64, n, 0, 5);
+    for (int64_t i = 0; i < n; i++) {
+        set_number(a.gsnr.count, i, i % 4 == 3 ? 0 : i % 4 == 2 ? 1 : 100);
+        set_number(a.gsnr.deviations, i, i % 4 > 1 ? 0 : fabs(number(a.gsnr.deviations, i)));
+        if (i % 4 == 3)
+            set_number(a.gsnr.sum, i, 0);
+    }
+    a.gsnr.factor = one(DTYPE_F64, 0.37);
+    a.gsnr.skip = one(DTYPE_I32, bits & 2 ? 1 : 0);
+    a.gsnr.eps = 1e-8;
+    a.gsnr.max = bits & 1;
+    compare("gsnr", OP_GSNR, &a);
+}
+
+static void momentum(int64_t n, uint32_t bits)
+{
+    const struct ops *o = &gpu.ops;
+    begin();
+    union args a = none();
+    a.momentum.momentum = 0.95;
+    a.momentum.nesterov = bits & 2;
+    a.momentum.g = put(o->grad, n, bits & 1, 1e-3);
+    if (bits & 4)
+        a.momentum.m = out(put(o->master, n, bits & 1, 1e-3), 1e-9);
+    a.momentum.y = bits & 4 && !(bits & 2) && bits & 8 ? a.momentum.m
+                                                       : out(put(o->master, n, bits & 1, 0), 1e-9);
+    a.momentum.factor = one(DTYPE_F64, 0.37);
+    a.momentum.skip = one(DTYPE_I32, 0);
+    if (bits & 8)
+        a.momentum.number = one(DTYPE_F64, n % 2 ? 1 : 5);
+    compare("momentum", OP_MOMENTUM, &a);
+}
+
+static void decayed(int64_t n, uint32_t bits)
+{
+    const struct ops *o = &gpu.ops;
+    begin();
+    union args a = none();
+    a.decayed.scale = 0.2;
+    a.decayed.decays = bits & 2;
+    a.decayed.values = values(step_values_make(3e-4, 0.1, 1, 0, 0));
+    a.decayed.p = out(put(o->master, n, bits & 1, 0.02), 2e-9);
+    a.decayed.x = put(o->master, n, bits & 1, 1);
+    a.decayed.skip = one(DTYPE_I32, bits & 8 ? 1 : 0);
+    if (bits & 4)
+        a.decayed.gsnr = one(DTYPE_F64, 3.5);
+    compare("decayed", OP_DECAYED, &a);
+}
+
+static void combine(int64_t n, uint32_t bits)
+{
+    begin();
+    union args a = none();
+    a.combine.s = 3.4445;
+    a.combine.t = -4.775;
+    a.combine.y = out(put(gpu.ops.master, n, bits & 1, 1), 1e-6);
+    a.combine.x = put(gpu.ops.master, n, bits & 1, 1);
+    compare("combine", OP_COMBINE, &a);
+}
+
+static void unit(int64_t n, uint32_t bits)
+{
+    begin();
+    union args a = none();
+    a.unit.x = out(put(gpu.ops.master, n, bits & 1, bits & 2 ? 1e-9 : 2), 0);
+    compare("unit", OP_UNIT, &a);
+}
+
+static void block_calls(const struct ops_config *c)
+{
+    open_side(&gpu, true, c);
+    open_side(&cpu, false, c);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+        for (uint32_t bits = 0; bits < 16; bits++) {
+            momentum(lengths[i], bits);
+            decayed(lengths[i], bits);
+            if (bits < 4) {
+                moments(lengths[i], bits);
+                unit(lengths[i], bits);
+                gsnr(1 + lengths[i] % 1000, bits);
+            }
+            if (bits < 2)
+                combine(lengths[i], bits);
+        }
+    close_side(&gpu);
+    close_side(&cpu);
+}
+
+static void blocks(void)
+{
+    block_calls(&(struct ops_config){.real = DTYPE_F32});
+    block_calls(&(struct ops_config){.real = DTYPE_F16});
+    block_calls(&(struct ops_config){.real = DTYPE_BF16, .narrow = {.grad = true}});
+}
+
 static void all_calls(const struct ops_config *c)
 {
     open_side(&gpu, true, c);
@@ -352,4 +516,4 @@ static void bf16(void)
         each_moment(DTYPE_BF16, i & 1, i & 2);
 }
 
-T_MAIN(T_CASE(fp32), T_CASE(fp16), T_CASE(bf16))
+T_MAIN(T_CASE(fp32), T_CASE(fp16), T_CASE(bf16), T_CASE(blocks))
