@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/ops/experts.h"
+#include "train/ops/ops.h"
 
 /* Forms of ops that came later than the kernels of the GPU, which lack them. */
 
@@ -14,7 +14,5 @@ const char *ops_host_form(enum op op, const void *args)
         return attention_form(args);
     if (op == OP_ATTENTION_BWD)
         return attention_form(&((const struct attention_bwd_args *)args)->fwd);
-    if (op == OP_ROUTE_BWD && !tensor_none(((const struct route_bwd_args *)args)->scale))
-        return "scale of the losses";
     return NULL;
 }
