@@ -81,7 +81,7 @@ ALWAYS = {
 }
 
 # values that must be of their kind
-VALUES = {"split": "90,5,5", "dropout": "0.1", "required_chars_file": "a.txt", "lr-warmup-init": "1e-4"}
+VALUES = {"split": "90,5,5", "dropout": "0.1", "required_chars_file": "a.txt", "lr-warmup-init": "1e-4", "moe-layer-freq": "2"}
 PRESETS = {"tok": "ucllm", "train": "gpt-1m"}
 
 
