@@ -62,28 +62,48 @@ static void add_bytes(struct buf *b, uint64_t bytes)
     buf_addf(b, v < 10 ? "%.2f %s" : "%.1f %s", v, unit[u]);
 }
 
-/*
- * A divisor of the micro-batch size with which the rank would fit, taking what grows with it as
- * proportional to it; 0 if there is none.
- */
-static int64_t smaller_batch(const struct rank *r, uint64_t need, uint64_t free)
+static uint64_t touched(const struct rank *r)
 {
-    int64_t now = r->config.micro_batch;
-    uint64_t grows = plus(slabs(r, SLAB_ACTIVATIONS, SLAB_STAGING), r->config.beside);
-    for (int64_t b = now / 2; b >= 1; b--)
-        if (now % b == 0 &&
-            (double)(need - grows) + (double)grows * (double)b / (double)now <= (double)free)
-            return b;
-    return 0;
+    return fit_need(r).touched;
 }
 
-static void advise(const struct rank *r, uint64_t need, const struct mem_limit *l, struct err *e)
+static uint64_t mapped(const struct rank *r)
+{
+    return fit_need(r).mapped;
+}
+
+/* What of a rank's need a limit is compared with. */
+typedef uint64_t need_fn(const struct rank *r);
+
+/* The largest divisor of the micro-batch size with which a plan of the rank fits; 0 if none does.
+ */
+static int64_t smaller_batch(const struct rank *r, need_fn *need, const struct mem_limit *l)
+{
+    int64_t now = r->config.micro_batch;
+    bool fits = false;
+    int64_t b = now;
+    while (!fits && --b >= 1) {
+        if (now % b)
+            continue;
+        struct rank_config c = r->config;
+        struct rank one;
+        c.micro_batch = b;
+        c.micros *= now / b;
+        c.beside = c.beside / (uint64_t)now * (uint64_t)b;
+        c.merge_tokens = 0;
+        fits = !rank_plan(&one, &c, &r->dev.desc, NULL) && need(&one) <= l->free;
+        rank_close(&one);
+    }
+    return b;
+}
+
+static void advise(const struct rank *r, need_fn *need, const struct mem_limit *l, struct err *e)
 {
     const struct rank_config *c = &r->config;
     bool batch = c->use != MODEL_DECODE;
-    int64_t b = batch ? smaller_batch(r, need, l->free) : 0;
+    int64_t b = batch ? smaller_batch(r, need, l) : 0;
     uint64_t grows = plus(slabs(r, SLAB_ACTIVATIONS, SLAB_STAGING), c->beside);
-    bool model_fits = need - grows <= l->free;
+    bool model_fits = need(r) - grows <= l->free;
     struct buf all = {0};
     if (b)
         buf_addf(&all, "lower --micro-batch-size from %lld to %lld", (long long)c->micro_batch,
@@ -104,12 +124,13 @@ static void advise(const struct rank *r, uint64_t need, const struct mem_limit *
     buf_finish(&all);
 }
 
-static int too_large(const struct rank *r, uint64_t wanted, const struct mem_limit *l,
-                     struct err *e)
+static int too_large(const struct rank *r, need_fn *need, const struct mem_limit *l, struct err *e)
 {
+    if (!e)
+        return ERR_RESOURCE;
     struct buf b = {0};
     buf_adds(&b, "not enough memory: ");
-    add_bytes(&b, wanted);
+    add_bytes(&b, need(r));
     buf_adds(&b, " are needed (");
     for (int i = 0; i < SLAB_STAGING; i++) {
         buf_addf(&b, "%s%s ", i ? ", " : "", r->slab[i].name);
@@ -122,7 +143,7 @@ static int too_large(const struct rank *r, uint64_t wanted, const struct mem_lim
     buf_addf(&b, " are free under the limit of %s", l->name);
     err_set(e, ERR_RESOURCE, "%s", buf_str(&b));
     buf_finish(&b);
-    advise(r, wanted, l, e);
+    advise(r, need, l, e);
     return ERR_RESOURCE;
 }
 
@@ -131,9 +152,8 @@ static int fit_device(const struct rank *r, struct err *e)
 {
     const struct dev_desc *d = &r->dev.desc;
     struct mem_limit l = {.total = d->memory, .free = d->memory_free};
-    uint64_t wanted = device_slabs(r);
     memcpy(l.name, d->name, sizeof(l.name));
-    return wanted > l.free ? too_large(r, wanted, &l, e) : 0;
+    return device_slabs(r) > l.free ? too_large(r, device_slabs, &l, e) : 0;
 }
 
 int fit_check(const struct rank *r, const struct mem_limit *limit, int n, struct err *e)
@@ -148,7 +168,5 @@ int fit_check(const struct rank *r, const struct mem_limit *limit, int n, struct
         if (wanted > limit[i].free && (!l || limit[i].free < l->free))
             l = &limit[i];
     }
-    if (!l)
-        return 0;
-    return too_large(r, l->addresses ? need.mapped : need.touched, l, e);
+    return l ? too_large(r, l->addresses ? mapped : touched, l, e) : 0;
 }
