@@ -68,7 +68,7 @@ SHARED_HEADERS = {
     "train/ops/cpu/fast.h": "fast_*.c",
     "train/ops/cpu/ref.h": "ref_*.c",
     "train/ops/cuda/sdpa.h": "sdpa_none.c",
-    "train/ops/ops.h": "ops_cost.c ops_forms.c",
+    "train/ops/ops.h": "ops_attention.c ops_cost.c ops_forms.c",
 
     # tables of kernels: the twins of one level of base/core/simd.h
     "tok/bpe/kernels.h": "split_ascii_avx512.c split_point4_avx512.c",

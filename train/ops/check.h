@@ -22,4 +22,17 @@ void ops_need_1d(struct check c, const char *what, struct tensor t, enum dtype d
 void ops_need_2d(struct check c, const char *what, struct tensor t, enum dtype d, int64_t rows,
                  int64_t cols);
 
+/* n x heads x dim of the type `real`. */
+void ops_need_3d(struct check c, const char *what, struct tensor t, int64_t n, int64_t heads,
+                 int64_t dim);
+
+/* Nothing is given; `why` ends the sentence "it is given ...". */
+void ops_need_none(struct check c, const char *what, struct tensor t, const char *why);
+
+/* That the table is the host's, for a form of an op that only its tables have. */
+void ops_need_host(const struct ops *o, enum op op, const char *form);
+
+/* n: rows of the tensor; 0 where they cannot have numbers of their own. */
+void ops_need_drop(struct check c, struct dropout d, int64_t n);
+
 #endif

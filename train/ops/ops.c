@@ -114,43 +114,6 @@ static bool is_type_of(const struct ops *o, enum dtype d)
     return d == o->real || d == o->grad || d == o->master || d == o->moment[0] || d == o->moment[1];
 }
 
-static void shape_text(char *ret, size_t n, enum dtype d, int rank, const int64_t *size)
-{
-    int at = snprintf(ret, n, "%s [", dtype_name(d));
-    for (int i = 0; i < rank; i++)
-        at += snprintf(ret + at, n - (size_t)at, "%s%lld", i ? "," : "", (long long)size[i]);
-    snprintf(ret + at, n - (size_t)at, "]");
-}
-
-void ops_need(struct check c, const char *what, struct tensor t, enum dtype d, int rank,
-              const int64_t *size)
-{
-    bool same = rank >= 1 && t.dtype == d && t.rank == rank;
-    int64_t inner = 1;
-    for (int i = 0; same && i < rank; i++) {
-        same = t.size[i] == size[i];
-        inner *= i ? size[i] : 1;
-    }
-    if (same && t.stride >= inner && (t.data || !tensor_count(t)))
-        return;
-    char have[128], want[128];
-    shape_text(have, sizeof(have), t.dtype, t.rank, t.size);
-    shape_text(want, sizeof(want), d, rank, size);
-    BUG("%s: %s is %s at %p with stride %lld, expected %s", op_name(c.op), what, have, t.data,
-        (long long)t.stride, want);
-}
-
-void ops_need_1d(struct check c, const char *what, struct tensor t, enum dtype d, int64_t n)
-{
-    ops_need(c, what, t, d, 1, &n);
-}
-
-void ops_need_2d(struct check c, const char *what, struct tensor t, enum dtype d, int64_t rows,
-                 int64_t cols)
-{
-    ops_need(c, what, t, d, 2, (const int64_t[]){rows, cols});
-}
-
 static void need_1d(struct check c, const char *what, struct tensor t, int64_t n)
 {
     ops_need(c, what, t, c.o->real, 1, &n);
@@ -178,12 +141,6 @@ static void need_2d(struct check c, const char *what, struct tensor t, int64_t r
     ops_need(c, what, t, c.o->real, 2, (const int64_t[]){rows, cols});
 }
 
-static void need_3d(struct check c, const char *what, struct tensor t, int64_t n, int64_t heads,
-                    int64_t dim)
-{
-    ops_need(c, what, t, c.o->real, 3, (const int64_t[]){n, heads, dim});
-}
-
 static void need_typed(struct check c, const char *what, struct tensor t, enum dtype d, int64_t n)
 {
     ops_need(c, what, t, d, 1, &n);
@@ -194,11 +151,6 @@ static void need_number(struct check c, const char *what, struct tensor t)
 {
     if (!tensor_none(t))
         need_typed(c, what, t, DTYPE_F64, 1);
-}
-
-static void need_none(struct check c, const char *what, struct tensor t, const char *why)
-{
-    BUG_ON(!tensor_none(t), "%s: %s is given %s", op_name(c.op), what, why);
 }
 
 static void need_wide(struct check c, struct tensor t)
@@ -213,25 +165,6 @@ static void need_contiguous(struct check c, const char *what, struct tensor t)
     BUG_ON(!tensor_contiguous(t), "%s: %s has gaps", op_name(c.op), what);
 }
 
-/* Forms of an op that only the host's tables have. */
-static void need_host(const struct ops *o, enum op op, const char *form)
-{
-    BUG_ON(o->workspace->base && !o->dev->desc.host, "%s: %s is not implemented for %s",
-           op_name(op), form, o->dev->desc.name);
-}
-
-/* n: rows of the tensor; 0 where they cannot have numbers of their own. */
-static void need_drop(struct check c, struct dropout d, int64_t n)
-{
-    BUG_ON(!(d.p >= 0 && d.p < 1), "%s: dropout of %g", op_name(c.op), (double)d.p);
-    if (!tensor_none(d.origin))
-        need_typed(c, "origin", d.origin, DTYPE_I32, DROP_ORIGIN);
-    if (tensor_none(d.rows))
-        return;
-    need_host(c.o, c.op, "a part of the sequence");
-    need_typed(c, "rows", d.rows, DTYPE_I32, n);
-}
-
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 void op_embed(struct ops *o, const struct embed_args *a)
@@ -242,12 +175,12 @@ void op_embed(struct ops *o, const struct embed_args *a)
     need_typed(c, "id", a->id, DTYPE_I32, n);
     need_2d(c, "tok", a->tok, a->tok.size[0], width);
     if (tensor_none(a->pos)) {
-        need_none(c, "position", a->position, "without pos");
+        ops_need_none(c, "position", a->position, "without pos");
     } else {
         need_2d(c, "pos", a->pos, a->pos.size[0], width);
         need_typed(c, "position", a->position, DTYPE_I32, n);
     }
-    need_drop(c, a->drop, n);
+    ops_need_drop(c, a->drop, n);
     o->call(o, OP_EMBED, a);
 }
 
@@ -264,7 +197,7 @@ void op_embed_bwd(struct ops *o, const struct embed_bwd_args *a)
         need_matrix(c, "dpos", a->dpos, c.o->grad, (const int64_t[]){a->dpos.size[0], width});
         need_typed(c, "position", a->position, DTYPE_I32, n);
     }
-    need_drop(c, a->drop, n);
+    ops_need_drop(c, a->drop, n);
     o->call(o, OP_EMBED_BWD, a);
 }
 
@@ -279,19 +212,19 @@ void op_norm(struct ops *o, const struct norm_args *a)
     if (a->kind == NORM_LAYER)
         need_stat(c, "mean", a->mean, n);
     else
-        need_none(c, "mean", a->mean, "to an RMS norm");
+        ops_need_none(c, "mean", a->mean, "to an RMS norm");
     if (!tensor_none(a->b))
         need_1d(c, "b", a->b, width);
     if (tensor_none(a->a)) {
-        need_none(c, "r", a->r, "without a");
-        need_none(c, "bias", a->bias, "without a");
+        ops_need_none(c, "r", a->r, "without a");
+        ops_need_none(c, "bias", a->bias, "without a");
     } else {
         need_2d(c, "a", a->a, n, width);
         need_2d(c, "r", a->r, n, width);
         if (!tensor_none(a->bias))
             need_1d(c, "bias", a->bias, width);
     }
-    need_drop(c, a->drop, n);
+    ops_need_drop(c, a->drop, n);
     o->call(o, OP_NORM, a);
 }
 
@@ -306,20 +239,20 @@ void op_norm_bwd(struct ops *o, const struct norm_bwd_args *a)
     if (a->kind == NORM_LAYER)
         need_stat(c, "mean", a->mean, n);
     else
-        need_none(c, "mean", a->mean, "to an RMS norm");
+        ops_need_none(c, "mean", a->mean, "to an RMS norm");
     need_1d(c, "w", a->w, width);
     need_grad(c, "dw", a->dw, width);
     if (!tensor_none(a->db))
         need_grad(c, "db", a->db, width);
     if (tensor_none(a->da)) {
-        need_none(c, "dbias", a->dbias, "without da");
+        ops_need_none(c, "dbias", a->dbias, "without da");
     } else {
         need_2d(c, "da", a->da, n, width);
         BUG_ON(a->da.data == a->dr.data && a->drop.p > 0 && n, "norm_bwd: da is dr, with dropout");
         if (!tensor_none(a->dbias))
             need_grad(c, "dbias", a->dbias, width);
     }
-    need_drop(c, a->drop, n);
+    ops_need_drop(c, a->drop, n);
     o->call(o, OP_NORM_BWD, a);
 }
 
@@ -335,15 +268,15 @@ void op_matmul(struct ops *o, const struct matmul_args *a)
            (long long)m, (long long)n, (long long)k);
     if (a->accumulate) {
         BUG_ON(a->act != ACT_NONE, "matmul: accumulates through an activation");
-        need_none(c, "bias", a->bias, "while accumulating");
+        ops_need_none(c, "bias", a->bias, "while accumulating");
     }
     if (!tensor_none(a->bias))
         need_1d(c, "bias", a->bias, n);
     if (a->act == ACT_NONE)
-        need_none(c, "pre", a->pre, "without an activation");
+        ops_need_none(c, "pre", a->pre, "without an activation");
     if (a->act_bwd) {
         BUG_ON(a->act == ACT_NONE, "matmul: act_bwd without an activation");
-        need_none(c, "bias", a->bias, "with act_bwd");
+        ops_need_none(c, "bias", a->bias, "with act_bwd");
     }
     if (a->act_bwd || !tensor_none(a->pre))
         need_2d(c, "pre", a->pre, m, n);
@@ -377,86 +310,13 @@ void op_rope(struct ops *o, const struct rope_args *a)
 {
     struct check c = CHECK_OF(OP_ROPE);
     int64_t n = a->x.size[0], table = a->cos.size[0];
-    need_3d(c, "x", a->x, n, a->x.size[1], a->x.size[2]);
+    ops_need_3d(c, "x", a->x, n, a->x.size[1], a->x.size[2]);
     BUG_ON(a->rotary < 2 || a->rotary % 2 || a->rotary > a->x.size[2],
            "rope: %lld rotary of %lld dimensions", (long long)a->rotary, (long long)a->x.size[2]);
     need_matrix(c, "cos", a->cos, c.o->stat, (const int64_t[]){table, a->rotary / 2});
     need_matrix(c, "sin", a->sin, c.o->stat, (const int64_t[]){table, a->rotary / 2});
     need_typed(c, "position", a->position, DTYPE_I32, n);
     o->call(o, OP_ROPE, a);
-}
-
-static void need_ahead(struct check c, const struct ops *o, const struct attention_args *a)
-{
-    int64_t heads = a->all_heads ? a->all_heads : a->q.size[1];
-    BUG_ON(a->head0 < 0 || a->head0 + a->q.size[1] > heads, "%s: heads %lld + %lld of %lld",
-           op_name(c.op), (long long)a->head0, (long long)a->q.size[1], (long long)heads);
-    if (tensor_none(a->ahead)) {
-        need_none(c, "drop_row", a->drop_row, "without ahead");
-        need_none(c, "drop_key", a->drop_key, "without ahead");
-        return;
-    }
-    need_host(o, c.op, "a part of the keys");
-    need_typed(c, "ahead", a->ahead, DTYPE_I32, a->k_len.size[0]);
-    need_typed(c, "drop_row", a->drop_row, DTYPE_I32, a->k_len.size[0]);
-    need_typed(c, "drop_key", a->drop_key, DTYPE_I32, a->k_len.size[0]);
-}
-
-static void need_attention(struct check c, const struct ops *o, const struct attention_args *a)
-{
-    int64_t n = a->q.size[0], heads = a->q.size[1], dim = a->q.size[2], groups = a->k.size[1];
-    int64_t sequences = a->k_len.size[0];
-    need_3d(c, "q", a->q, n, heads, dim);
-    need_3d(c, "o", a->o, n, heads, dim);
-    need_3d(c, "k", a->k, a->k.size[0], groups, dim);
-    need_3d(c, "v", a->v, a->k.size[0], groups, dim);
-    BUG_ON(groups < 1 || heads % groups, "%s: %lld query heads over %lld key heads", op_name(c.op),
-           (long long)heads, (long long)groups);
-    if (!tensor_none(a->lse))
-        need_matrix(c, "lse", a->lse, c.o->stat, (const int64_t[]){heads, n});
-    need_typed(c, "q_start", a->q_start, DTYPE_I32, sequences + 1);
-    need_typed(c, "k_start", a->k_start, DTYPE_I32, sequences);
-    need_typed(c, "k_len", a->k_len, DTYPE_I32, sequences);
-    BUG_ON(a->max_len < 1 || a->window < 0, "%s: max_len %lld, window %lld", op_name(c.op),
-           (long long)a->max_len, (long long)a->window);
-    need_ahead(c, o, a);
-    need_drop(c, a->drop, 0);
-    BUG_ON(a->even && (!tensor_none(a->ahead) || n != sequences * a->max_len || a->k.size[0] != n),
-           "%s: %lld queries and %lld keys are not %lld sequences of %lld", op_name(c.op),
-           (long long)n, (long long)a->k.size[0], (long long)sequences, (long long)a->max_len);
-}
-
-void op_attention(struct ops *o, const struct attention_args *a)
-{
-    need_attention(CHECK_OF(OP_ATTENTION), o, a);
-    o->call(o, OP_ATTENTION, a);
-}
-
-void op_attention_bwd(struct ops *o, const struct attention_bwd_args *a)
-{
-    struct check c = CHECK_OF(OP_ATTENTION_BWD);
-    const struct tensor q = a->fwd.q, k = a->fwd.k;
-    need_attention(c, o, &a->fwd);
-    need_matrix(c, "lse", a->fwd.lse, c.o->stat, (const int64_t[]){q.size[1], q.size[0]});
-    need_3d(c, "dout", a->dout, q.size[0], q.size[1], q.size[2]);
-    need_3d(c, "dq", a->dq, q.size[0], q.size[1], q.size[2]);
-    need_3d(c, "dk", a->dk, k.size[0], k.size[1], k.size[2]);
-    need_3d(c, "dv", a->dv, k.size[0], k.size[1], k.size[2]);
-    BUG_ON(a->fwd.even && (a->dout.stride != a->fwd.o.stride || a->dq.stride != q.stride ||
-                           a->dk.stride != k.stride || a->dv.stride != a->fwd.v.stride),
-           "%s: even, but gradients have other strides", op_name(c.op));
-    o->call(o, OP_ATTENTION_BWD, a);
-}
-
-void op_merge(struct ops *o, const struct merge_args *a)
-{
-    struct check c = CHECK_OF(OP_MERGE);
-    int64_t n = a->o.size[0], heads = a->o.size[1];
-    need_3d(c, "o", a->o, n, heads, a->o.size[2]);
-    need_3d(c, "part_o", a->part_o, n, heads, a->o.size[2]);
-    need_matrix(c, "lse", a->lse, c.o->stat, (const int64_t[]){heads, n});
-    need_matrix(c, "part_lse", a->part_lse, c.o->stat, (const int64_t[]){heads, n});
-    o->call(o, OP_MERGE, a);
 }
 
 void op_xent_stats(struct ops *o, const struct xent_stats_args *a)

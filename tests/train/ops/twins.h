@@ -78,6 +78,10 @@ struct twin {
 extern const struct twin twins[];
 extern const int twin_count;
 
+/* Calls of attention (twins_attention.c); a part of twins[]. */
+void make_attention(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+void make_attention_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
+
 /* Calls of the ops that some families of models have (twins_families.c); a part of twins[]. */
 void make_glu(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
 void make_glu_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
