@@ -156,8 +156,8 @@ static int print_line(struct journal *j, const struct log_values *step, struct e
     v.tflops = step_tflops(j, v.global_batch, v.ms);
     v.loss = j->counted ? j->loss_sum / (double)j->counted : 0;
     v.has_loss = v.loss > 0;
-    v.skipped = j->skipped;
-    v.nan = j->nan;
+    v.skipped = j->skips.n[SKIP_LINE];
+    v.nan = j->skips.n[SKIP_NAN];
     buf_reset(&j->line);
     if (j->brief)
         logline_short(&j->line, &v);
@@ -165,7 +165,8 @@ static int print_line(struct journal *j, const struct log_values *step, struct e
         logline_format(&j->line, (enum log_format)j->o->log_format, &v);
     j->since = now;
     j->loss_sum = 0;
-    j->steps = j->counted = j->skipped = j->nan = 0;
+    j->steps = j->counted = 0;
+    skips_line(&j->skips);
     return put_out(j, e);
 }
 
@@ -228,7 +229,7 @@ static int print_timers(struct journal *j, struct rank *r, struct err *e)
 /* Too many steps in a row were skipped. */
 static int tell_lost(const struct journal *j, int64_t iteration, struct err *e)
 {
-    if (2 * j->spikes > j->lost) {
+    if (2 * j->skips.n[SKIP_SPIKES] > j->skips.n[SKIP_IN_A_ROW]) {
         err_set(e, ERR_ANOMALY,
                 "the loss was too high (--loss-spike-factor) for %d steps in a row, up to step "
                 "%lld",
@@ -248,10 +249,7 @@ int journal_step(struct journal *j, struct rank *r, const struct step_result *s,
     int code = 0;
     v.skipped = s->skipped;
     j->steps++;
-    j->skipped += s->skipped;
-    j->nan += isnan(s->loss) ? 1 : 0;
-    j->lost = s->skipped ? j->lost + 1 : 0;
-    j->spikes = s->skipped ? j->spikes + s->spike : 0;
+    skips_step(&j->skips, s->skipped, s->spike, isnan(s->loss));
     if (!s->skipped) {
         j->loss_sum += s->loss;
         j->counted++;
@@ -276,7 +274,7 @@ int journal_step(struct journal *j, struct rank *r, const struct step_result *s,
     if (!code && j->timers.level && r->at.iteration % j->o->log_interval == 0)
         code = print_timers(j, r, e);
     j->step_began = clock_seconds();
-    return code || j->lost < LOST_LIMIT ? code : tell_lost(j, r->at.iteration, e);
+    return code || j->skips.n[SKIP_IN_A_ROW] < LOST_LIMIT ? code : tell_lost(j, r->at.iteration, e);
 }
 
 /* Megatron's lines: a rule of dashes as long as the line, above and below. */
@@ -358,6 +356,24 @@ void journal_tell_wandb(const struct journal *j)
     buf_finish(&b);
 }
 
+void journal_put_skips(struct journal *j, struct state_pairs *ret)
+{
+    for (enum skip k = 0; k < SKIPS; k++) {
+        long long n = (long long)j->skips.n[k];
+        snprintf(j->skips_text[k], sizeof(j->skips_text[k]), "%lld", n);
+        if (n)
+            state_pairs_add(ret, skips_name(k), j->skips_text[k]);
+    }
+}
+
+int journal_read_skips(struct journal *j, const struct ckpt *c, struct err *e)
+{
+    int code = 0;
+    for (enum skip k = 0; !code && k < SKIPS; k++)
+        code = state_count(c, skips_name(k), &j->skips.n[k], e);
+    return code;
+}
+
 int journal_rewind(struct journal *j, const struct rank *r, int64_t consumed, struct err *e)
 {
     const struct events_limit at = {r->at.iteration, consumed, consumed * j->seq_length};
@@ -371,7 +387,8 @@ int journal_rewind(struct journal *j, const struct rank *r, int64_t consumed, st
     }
     if (!code)
         code = board_rewind(&j->board, &at, e);
-    j->lost = j->spikes = j->steps = j->counted = j->skipped = j->nan = 0;
+    skips_rewind(&j->skips);
+    j->steps = j->counted = 0;
     j->loss_sum = 0;
     j->since = j->step_began = clock_seconds();
     return code;

@@ -12,10 +12,12 @@
 #include <stdio.h>
 
 #include "base/cli/progress.h"
+#include "train/engine/state.h"
 #include "train/engine/step.h"
 #include "train/metrics/logline.h"
 #include "train/options.h"
 #include "train/report/board.h"
+#include "train/report/skips.h"
 #include "train/report/timers.h"
 
 struct journal {
@@ -27,8 +29,9 @@ struct journal {
     double since; /* time of the last log line, less what was not training */
     double step_began;
     double loss_sum; /* since the last line */
-    int64_t steps, counted, skipped, nan, lost;
-    int64_t spikes; /* of `lost`: too high a loss */
+    int64_t steps, counted;
+    struct skips skips;
+    char skips_text[SKIPS][24]; /* as they were when a checkpoint was begun */
     struct buf line;
     struct board board;
     struct timers timers;
@@ -55,6 +58,10 @@ int journal_open_timers(struct journal *j, struct rank *r, struct err *e);
 
 /* The command that imports the metrics into Weights & Biases, if it was asked for. */
 void journal_tell_wandb(const struct journal *j);
+
+/* The counts of skipped steps to a checkpoint, whose texts stay until the next call, and back. */
+void journal_put_skips(struct journal *j, struct state_pairs *ret);
+int journal_read_skips(struct journal *j, const struct ckpt *c, struct err *e);
 
 /* The run went back to the step at which the rank stands, when it had consumed so many samples. */
 int journal_rewind(struct journal *j, const struct rank *r, int64_t consumed, struct err *e);

@@ -44,7 +44,6 @@ struct run {
     int64_t saved; /* iteration of the newest checkpoint of this process, -1: none */
     struct saving saving;
     struct anomaly anomaly;
-    int rewinds;
     bool ended;       /* all steps are done, or the data are used up */
     char *control;    /* a file that is looked for; NULL: none */
     int saves;        /* of stop_saves, that were done */
@@ -150,6 +149,7 @@ static int save(struct run *r, struct err *e)
     state_pairs(&j->rank, &s->state);
     if (anomaly_write(&r->anomaly, s->losses))
         state_pairs_add(&s->state, "recent_losses", s->losses);
+    journal_put_skips(&r->journal, &s->state);
     code = job_is_first(j) ? ckpt_writer_open(j->o->save, iteration, &s->w, e) : 0;
     if (!code && s->w)
         code = job_put_files(j, s->w, e);
@@ -301,13 +301,12 @@ static int rewind_run(struct run *r, struct err *e)
                  from);
     if (code || r->saved < 0)
         return code;
-    if (++r->rewinds > REWINDS_MAX)
+    if (r->journal.skips.n[SKIP_REWINDS] >= REWINDS_MAX)
         return err_set(e, ERR_ANOMALY, "step %lld: rewound %d times, the limit", from, REWINDS_MAX);
     guard_enter(j, WATCH_LOAD);
     step_drop(&j->rank);
     r->ahead = (struct err){0};
-    if (!code)
-        code = job_go_back(j, e);
+    code = job_go_back(j, e);
     loader_destroy(r->train);
     r->train = NULL;
     if (!code)
@@ -571,9 +570,11 @@ int verb_run(struct opts *opts, struct err *e)
         code = board_arguments(&r.journal.board, j.rank.at.iteration, opts, e);
     if (!code) {
         r.anomaly.factor = j.o->report.spike;
-        if (j.ckpt && j.rank.at.iteration) /* it resumes */
+        if (j.ckpt && j.rank.at.iteration) { /* it resumes */
             anomaly_read(&r.anomaly, ckpt_state(j.ckpt, "recent_losses"));
-        code = job_agree(&j, journal_open_timers(&r.journal, &j.rank, e), e);
+            code = journal_read_skips(&r.journal, j.ckpt, e);
+        }
+        code = job_agree(&j, code ? code : journal_open_timers(&r.journal, &j.rank, e), e);
     }
     if (!code)
         code = open_train(&r, e);

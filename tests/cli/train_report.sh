@@ -239,9 +239,34 @@ expect 0 "$TRAIN" run $mock --lr 1e-3 --global-batch-size 2 --train-iters 2 --lo
 err_has "no checkpoint in killed yet"
 has_file killed/iter_0000001
 
-t "a run whose loss is too high for long says so"
-expect 6 "$TRAIN" run $mock --global-batch-size 2 --lr 1 --lr-decay-style constant --train-iters 300 --save high --loss-spike-factor 1
+t "a run whose loss is too high for long says so, at the same step if it was resumed meanwhile"
+high="$mock --log-interval 10 --global-batch-size 2 --lr 1 --lr-decay-style constant --train-iters 300 --loss-spike-factor 1"
+expect 6 "$TRAIN" run $high --save high
 err_has "the loss was too high (--loss-spike-factor) for 50 steps in a row"
+grep "in a row" .err >ends
+grep -o "iteration .*/\|number of skipped iterations: *[0-9]*" .out >counts
+last=$(($(sed 's/.*up to step //' ends) / 10 * 10))
+expect 0 "$TRAIN" run $high --save high1 --exit-interval $((last - 25))
+cp .out out1
+expect 0 "$TRAIN" run $high --save high1 --exit-interval $((last - 15)) --nproc-per-node 2 --threads 1 --pipeline-model-parallel-size 2
+cp .out out2
+check grep -q '"skipped_in_a_row": "[1-9][0-9]*", "spikes_in_a_row": "[1-9][0-9]*", "skipped_since_log": "5"' high1/iter_*$((last - 15))/manifest.json
+expect 6 "$TRAIN" run $high --save high1
+grep "in a row" .err >ends1
+same ends ends1
+cat out1 out2 .out | grep -o "iteration .*/\|number of skipped iterations: *[0-9]*" >counts1
+same counts counts1
+
+t "ten rewinds are the limit of a run that was resumed, too"
+often="$mock --global-batch-size 4 --lr 1e-9 --lr-decay-style constant --loss-spike-factor 1.0001 --train-iters 600 --save-interval 17 --on-anomaly rewind"
+expect 6 "$TRAIN" run $often --save often
+err_has "rewound 10 times, the limit"
+grep "the limit" .err >ends
+expect 0 "$TRAIN" run $often --save often1 --exit-interval 85
+check grep -q '"rewinds": "[1-9]"' often1/iter_0000085/manifest.json
+expect 6 "$TRAIN" run $often --save often1
+grep "the limit" .err >ends1
+same ends ends1
 
 t "--no-load-optim is for one start"
 expect 0 "$TRAIN" run $mock --lr 1e-3 --global-batch-size 4 --train-iters 8 --save whole --save-interval 4

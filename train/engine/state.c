@@ -141,6 +141,12 @@ static int read_pair(const struct ckpt *c, const char *name, bool negative, int6
     return 0;
 }
 
+int state_count(const struct ckpt *c, const char *key, int64_t *ret, struct err *e)
+{
+    *ret = 0;
+    return ckpt_state(c, key) ? read_pair(c, key, false, ret, e) : 0;
+}
+
 /* A run whose scale is not dynamic, or whose checkpoint has none, keeps that of its start. */
 static int read_scale(const struct rank *r, const struct ckpt *c, struct loss_scale_state *ret,
                       struct err *e)

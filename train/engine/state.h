@@ -34,7 +34,7 @@ int state_save(struct rank *r, struct ckpt_writer *w, int threads, struct err *e
 
 /* The cursor as the pairs of ckpt_meta.state, those of the loss scale only where it is dynamic;
  * `text` holds the values. */
-enum { STATE_PAIRS = 5, STATE_PAIRS_MORE = 1 };
+enum { STATE_PAIRS = 5, STATE_PAIRS_MORE = 6 };
 struct state_pairs {
     size_t n;
     char text[STATE_PAIRS][32];
@@ -44,6 +44,9 @@ void state_pairs(const struct rank *r, struct state_pairs *ret);
 
 /* One of the caller's; both texts stay where they are. */
 void state_pairs_add(struct state_pairs *p, const char *key, const char *value);
+
+/* A count of the caller's; 0 where the checkpoint has none. ERR_DATA. */
+int state_count(const struct ckpt *c, const char *key, int64_t *ret, struct err *e);
 
 /* All ranks together, from a checkpoint of any layout. Weights; with `optimizer` also moments and
  * cursor, else the rank starts at 0 with these weights
