@@ -339,6 +339,14 @@ void bpe_stream_destroy(struct bpe_stream *s)
     free(s);
 }
 
+bool bpe_stream_fits(const struct bpe_stream *s, const uint32_t *sym, size_t n)
+{
+    uint32_t made = 0;
+    for (size_t i = 0; i < n; i++)
+        made |= sym[i] < s->t->nsymbols ? s->t->length[sym[i]] : 0;
+    return !made;
+}
+
 uint64_t bpe_stream_take_work(struct bpe_stream *s)
 {
     uint64_t n = s->steps;

@@ -43,6 +43,9 @@ typedef void bpe_stream_emit(void *arg, const uint32_t *sym, size_t n);
 void bpe_stream_put(struct bpe_stream *s, const uint32_t *sym, size_t n, bool last,
                     bpe_stream_emit *emit, void *arg);
 
+/* Whether merging makes none of these symbols, so that bpe_stream_put may take them. */
+bool bpe_stream_fits(const struct bpe_stream *s, const uint32_t *sym, size_t n);
+
 /* Symbols looked at, moved or tried since the last call. */
 uint64_t bpe_stream_take_work(struct bpe_stream *s);
 

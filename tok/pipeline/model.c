@@ -12,7 +12,11 @@
 
 /* The models: from the bytes of one pre-token to ids. */
 
-enum { AFFIX_MAX = 64 };
+enum {
+    AFFIX_MAX = 64,
+    STREAM_FROM = 1 << 16, /* bytes of a pre-token that goes through a stream of merges, */
+    STREAM_PART = 1 << 14  /* in parts of so many */
+};
 
 static void model_put_id(struct tok_ids *ids, int32_t id)
 {
@@ -87,8 +91,6 @@ static int put_bare_chars(struct symbols *s, const char *text, size_t n, struct 
         int32_t id = c < CHAR_IDS ? known[c] : vocab_find(&s->p->spec.vocab, text + i, k);
         code = model_put_char(s, id, text + i, k, e);
     }
-    if (s->unknown && !code)
-        s->sym[s->n++] = (uint32_t)s->p->unk;
     return code;
 }
 
@@ -119,8 +121,6 @@ static int put_chars(struct symbols *s, const char *text, size_t n, struct err *
         }
         code = model_put_char(s, vocab_find(&spec->vocab, key, length), key, length, e);
     }
-    if (s->unknown && !code)
-        s->sym[s->n++] = (uint32_t)s->p->unk;
     return code;
 }
 
@@ -135,15 +135,20 @@ static size_t symbols_room(const struct pipe *p, size_t n)
     return n * each + p->spec.suffix.n + 1;
 }
 
-static int put_symbols(struct symbols *s, const char *text, size_t n, struct err *e)
+/* `last`: the text ends, so that nothing fuses with a pending unknown. */
+static int put_symbols(struct symbols *s, const char *text, size_t n, bool last, struct err *e)
 {
+    int code = 0;
     if (s->p->char_id)
-        return put_bare_chars(s, text, n, e);
-    if (!s->p->all_bytes)
-        return put_chars(s, text, n, e);
-    for (s->n = 0; s->n < n; s->n++)
-        s->sym[s->n] = s->p->byte_sym[(uint8_t)text[s->n]];
-    return 0;
+        code = put_bare_chars(s, text, n, e);
+    else if (!s->p->all_bytes)
+        code = put_chars(s, text, n, e);
+    else
+        for (s->n = 0; s->n < n; s->n++)
+            s->sym[s->n] = s->p->byte_sym[(uint8_t)text[s->n]];
+    if (last && s->unknown && !code)
+        s->sym[s->n++] = (uint32_t)s->p->unk;
+    return code;
 }
 
 /* Appends the bytes that an entry spells in the byte alphabet; false if it has other characters. */
@@ -169,14 +174,61 @@ int32_t pipe_as_it_is(const struct pipe *p, const char *text, size_t n)
     return as_it_is(p, text, n);
 }
 
+void pipe_put_stream(void *ids, const uint32_t *sym, size_t n)
+{
+    struct tok_ids *to = ids;
+    memcpy(tok_ids_reserve(to, n), sym, n * sizeof(*sym));
+    to->n += n;
+}
+
+static bool can_stream(const struct pipe *p, struct pipe_work *w)
+{
+    if (p->drop || p->spec.prefix.n || p->spec.suffix.n || w->unfit)
+        return false;
+    if (!w->stream)
+        w->stream = bpe_stream_create(p->stream);
+    w->unfit = !w->stream;
+    return w->stream;
+}
+
+/* Without arrays as long as the pre-token; *ret_done is false if its symbols are merged ones. */
+static int stream_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                         struct tok_ids *ids, bool *ret_done, struct err *e)
+{
+    struct symbols s = {.p = p};
+    size_t before = ids->n;
+    int code = 0;
+    bool fit = true;
+    for (size_t at = 0, k; at < n && !code && fit; at += k) {
+        k = n - at < STREAM_PART ? n - at : STREAM_PART;
+        while (at + k < n && ((unsigned char)text[at + k] & 0xc0) == 0x80)
+            k--;
+        s.sym = pipe_sym_room(w, symbols_room(p, k) + 1);
+        s.n = 0;
+        code = put_symbols(&s, text + at, k, at + k == n, e);
+        fit = !code && bpe_stream_fits(w->stream, s.sym, s.n);
+        bool last = at + k == n || !fit;
+        bpe_stream_put(w->stream, s.sym, fit ? s.n : 0, last, pipe_put_stream, ids);
+    }
+    w->steps += bpe_stream_take_work(w->stream);
+    ids->n = fit ? ids->n : before;
+    *ret_done = fit;
+    return code;
+}
+
 static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       struct tok_ids *ids, struct err *e)
 {
     int32_t whole = as_it_is(p, text, n);
+    bool done = false;
     if (whole >= 0)
         return model_put_id(ids, whole), 0;
+    int code =
+        n >= STREAM_FROM && can_stream(p, w) ? stream_encode(p, w, text, n, ids, &done, e) : 0;
+    if (done || code)
+        return code;
     struct symbols s = {.p = p, .sym = pipe_sym_room(w, symbols_room(p, n))};
-    int code = put_symbols(&s, text, n, e);
+    code = put_symbols(&s, text, n, true, e);
     if (code)
         return code;
     size_t left = p->drop ? bpe_drop_merge(p->drop, &w->draws, s.sym, s.n, NULL, NULL)
@@ -461,7 +513,7 @@ static size_t list_short(const struct pipe *p, const struct word_list *list, siz
         n[count] = (uint32_t)length;
         if (bytes)
             continue;
-        if (as_it_is(p, word, length) >= 0 || put_symbols(&s, word, length, &e))
+        if (as_it_is(p, word, length) >= 0 || put_symbols(&s, word, length, true, &e))
             break;
         for (size_t i = 0; i < s.n; i++)
             sym[i][count] = own[i];

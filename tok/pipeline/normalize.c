@@ -10,8 +10,10 @@
 /* Normalizers, each from one buffer into the next. */
 
 enum {
-    GROWTH = 64,
-    GROWTH_FREE = 1 << 20 /* bytes that they may make of a byte, and of any text */
+    GROWTH = 64,            /* bytes that they may make of a byte, */
+    GROWTH_FREE = 1 << 20,  /* of any text, */
+    GROWTH_MOST = 96 << 20, /* and in all, */
+    GROWTH_LONG = 4         /* unless these are so many of a byte */
 };
 
 static void normalize_put_char(struct buf *out, uint32_t c)
@@ -231,10 +233,20 @@ static int refuse_growth(const struct pipe_spec *s, size_t i, size_t n, size_t m
     const char *pattern = t->kind == NORM_REPLACE ? regex_text(t->pattern) : NULL;
     return err_set(e, ERR_DATA,
                    "%s: normalizer %zu of %zu%s%.100s%s makes %zu bytes or more of %zu bytes of "
-                   "text; %d for each and %d MiB are allowed",
+                   "text; %d for each and %d MiB are allowed, %d MiB in all",
                    s->path, i + 1, s->nnorm, pattern ? ", Replace of \"" : "",
-                   pattern ? pattern : "", pattern ? "\"," : "", made, n, GROWTH,
-                   GROWTH_FREE >> 20);
+                   pattern ? pattern : "", pattern ? "\"," : "", made, n, GROWTH, GROWTH_FREE >> 20,
+                   GROWTH_MOST >> 20);
+}
+
+/* Bytes that normalizers may make of n bytes. */
+static size_t most_of(size_t n)
+{
+    if (n > TEXT_MAX / GROWTH_LONG)
+        return TEXT_MAX;
+    size_t most = n > GROWTH_MOST / GROWTH ? GROWTH_MOST : n * GROWTH + GROWTH_FREE;
+    most = most < GROWTH_MOST ? most : GROWTH_MOST;
+    return most > n * GROWTH_LONG ? most : n * GROWTH_LONG;
 }
 
 int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,
@@ -243,7 +255,7 @@ int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const ch
     int code = 0;
     buf_reset(out);
     buf_add(out, text, n);
-    w->norm_most = n > (TEXT_MAX - GROWTH_FREE) / GROWTH ? TEXT_MAX : n * GROWTH + GROWTH_FREE;
+    w->norm_most = most_of(n);
     for (size_t i = 0; i < s->nnorm && !code; i++) {
         code = pipe_norm_step(s, i, w, edge, out, e);
         if (!code && out->len > w->norm_most)

@@ -10,8 +10,9 @@
  * in raw text, the normal form of what is between them, added tokens in that, its pre-tokens.
  */
 
-/* Encodes the words that are complete, and a long one that is open as far as it is sure. */
-static int open_flush(const struct run *r)
+/* Encodes the words that are complete, and one that is open and has `least` bytes as far as it is
+ * sure. */
+static int open_flush(const struct run *r, size_t least)
 {
     struct pipe_open *o = r->o;
     size_t from = o->nwords ? r->w->start[o->nwords] : 0, rest = o->words.len - from;
@@ -21,8 +22,8 @@ static int open_flush(const struct run *r)
         r->w->start[0] = 0;
         code = open_words(r, o->words.data, r->w->start, o->nwords);
     }
-    if (!code && rest >= LONG) {
-        code = open_feed(r, o->words.data + from, rest, false);
+    if (!code && rest >= least) {
+        code = rest ? open_feed(r, o->words.data + from, rest, false) : 0;
         o->feeding = true;
         rest = 0;
     }
@@ -39,9 +40,14 @@ static int open_piece(void *arg, const char *text, size_t n, bool ends, struct e
     const struct run *r = arg;
     struct pipe_open *o = r->o;
     (void)e;
+    int code = !o->feeding && n >= STREAMED ? open_flush(r, 0) : 0;
+    if (code)
+        return code;
     if (o->feeding) {
         o->feeding = !ends;
-        return open_feed(r, text, n, ends);
+        for (; !code && n > STREAMED; text += STREAMED, n -= STREAMED)
+            code = open_feed(r, text, STREAMED, false);
+        return code ? code : open_feed(r, text, n, ends);
     }
     size_t from = o->nwords ? r->w->start[o->nwords] : 0;
     buf_add(&o->words, text, n);
@@ -49,7 +55,7 @@ static int open_piece(void *arg, const char *text, size_t n, bool ends, struct e
     if (ends && o->words.len > from)
         r->w->start[++o->nwords] = (uint32_t)o->words.len;
     bool is_long = !ends && o->words.len - from >= LONG;
-    return is_long || o->words.len >= ENOUGH ? open_flush(r) : 0;
+    return is_long || o->words.len >= ENOUGH ? open_flush(r, LONG) : 0;
 }
 
 /* Normalized text between added tokens; `ends`: all of it. */
@@ -59,7 +65,7 @@ static int split_gap(const struct run *r, const char *text, size_t n, bool ends,
     int code = split_open_put(o->split, text, n, ends, open_piece, (void *)r, r->e);
     r->tally->steps += split_open_take_work(o->split);
     *ret_used = n;
-    return code ? code : open_flush(r);
+    return code ? code : open_flush(r, LONG);
 }
 
 /* Searches what is in b from *seen on, and drops what is not needed again. */

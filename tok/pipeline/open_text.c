@@ -82,20 +82,13 @@ void open_drop(struct buf *b, size_t n)
 
 /* ---- a pre-token that is open ---------------------------------------------------------------- */
 
-static void open_put_ids(void *arg, const uint32_t *sym, size_t n)
-{
-    struct tok_ids *ids = arg;
-    memcpy(tok_ids_reserve(ids, n), sym, n * sizeof(*sym));
-    ids->n += n;
-}
-
 static void open_stream_bytes(const struct run *r, size_t end, bool last)
 {
     struct pipe_open *o = r->o;
     uint32_t *sym = pipe_sym_room(r->w, end - o->done + 1);
     for (size_t i = o->done; i < end; i++)
         sym[i - o->done] = r->p->byte_sym[(uint8_t)o->segment.data[i]];
-    bpe_stream_put(o->stream, sym, end - o->done, last, open_put_ids, r->ids);
+    bpe_stream_put(o->stream, sym, end - o->done, last, pipe_put_stream, r->ids);
     o->done = end;
     o->streaming = !last;
     size_t gone = last ? end : end > BEHIND ? end - BEHIND : 0;
@@ -440,7 +433,7 @@ static void open_reset(struct pipe_open *o)
     o->head = o->enough = o->done = o->least = o->seen = 0;
     o->begun = o->later = false;
     if (o->streaming)
-        bpe_stream_put(o->stream, NULL, 0, true, open_put_ids, &(struct tok_ids){0});
+        bpe_stream_put(o->stream, NULL, 0, true, pipe_put_stream, &(struct tok_ids){0});
     o->streaming = o->feeding = false;
     o->words.len = o->nwords = o->normal.len = o->seen_normal = o->enough_normal = 0;
     if (o->split)
@@ -471,6 +464,8 @@ int pipe_encode_open(const void *state, void *scratch, const char *text, size_t 
                              : open_split_take(&r, last);
     if (o->stream)
         tally->steps += bpe_stream_take_work(o->stream);
+    tally->steps += w->steps;
+    w->steps = 0;
     if (code || last)
         open_reset(o);
     return code;

@@ -194,6 +194,7 @@ static void scratch_destroy(void *scratch)
     word_cache_destroy(w->cache);
     segments_work_destroy(w->segments);
     pipe_open_destroy(w->open);
+    bpe_stream_destroy(w->stream);
     buf_finish(&w->list);
     buf_finish(&w->list2);
     free(w->end);
@@ -419,6 +420,8 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
     }
     struct part_args args = {p->raw, encode_raw};
     int code = encode_between(p, w, args, text, n, EDGE_ZERO, ids, tally, e);
+    tally->steps += w->steps;
+    w->steps = 0;
     return w->met ? pipe_refuse_special(p, w, text, n, raw, nraw, e) : code;
 }
 

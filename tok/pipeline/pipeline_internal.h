@@ -14,6 +14,7 @@
 #include "tok/pretok/split_open.h"
 #include "tok/bpe/split_point.h"
 #include "tok/bpe/split_point4.h"
+#include "tok/bpe/stream.h"
 #include "tok/cache/cache.h"
 
 #define SYM_NONE UINT32_MAX
@@ -110,8 +111,11 @@ struct pipe_work {
     uint32_t *sym;
     size_t sym_cap;
     struct bpe_work bpe;
-    uint64_t number;        /* of the next text, for random draws */
-    struct bpe_draws draws; /* of dropout */
+    struct bpe_stream *stream; /* for long pre-tokens; NULL before the first */
+    bool unfit;                /* there can be none */
+    uint64_t steps;            /* of it, not in a tally yet */
+    uint64_t number;           /* of the next text, for random draws */
+    struct bpe_draws draws;    /* of dropout */
     struct word_cache *cache;
     struct pipe_segments_work *segments;
     struct regex_work *regex;
@@ -200,7 +204,8 @@ void pipe_open_premerge(struct pipe *p);
 
 int pipe_no_unknown(const struct pipe *p, struct err *e); /* ERR_DATA: no unknown token */
 uint32_t *pipe_sym_room(struct pipe_work *w, size_t n);
-void pipe_open_trie(struct pipe *p); /* of the vocabulary */
+void pipe_put_stream(void *ids, const uint32_t *sym, size_t n); /* a bpe_stream_emit */
+void pipe_open_trie(struct pipe *p);                            /* of the vocabulary */
 /* Fills p->cut from all tokens but `missed` (may be NULL). */
 void pipe_open_cuts(struct pipe *p, const uint8_t *missed);
 /* Fills p->whole with vocabulary entries as bytes: all, or `some`. */

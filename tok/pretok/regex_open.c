@@ -18,7 +18,7 @@ enum {
     BEFORE = 8,           /* bytes that are kept before those that may be read again */
     STEPS_EACH = 64,      /* bytes read for each byte of a text so far, */
     STEPS_FREE = 1 << 26, /* and of any text */
-    KEPT_MAX = 128 << 20
+    KEPT_MAX = 48 << 20
 };
 
 #define KNOWN ((uint64_t)1 << 63)

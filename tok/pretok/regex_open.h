@@ -7,7 +7,7 @@
  * them in the whole: they, and the text between them, are passed on as soon as no later text can
  * change them, a long one in parts. What is kept is what a match that is not decided yet has read
  * beyond the shortest that it may become: a few characters for most patterns, all of a text for one
- * such as `a*b`, 128 MiB at most.
+ * such as `a*b`, 48 MiB at most.
  */
 
 #include "base/core/err.h"
@@ -29,7 +29,7 @@ typedef int regex_open_span(void *arg, const char *text, size_t n, bool match, b
 /*
  * The next n bytes of a text, whole characters of valid UTF-8. `last`: they are the last ones;
  * the next call begins another text. ERR_DATA: too many steps for the text so far, or more
- * than 128 MiB to keep.
+ * than 48 MiB to keep.
  */
 int regex_open_put(struct regex_open *o, const char *text, size_t n, bool last,
                    regex_open_span *put, void *arg, struct err *e);

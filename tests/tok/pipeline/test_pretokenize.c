@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/mem.h"
 #include "tests/tok/charsmap.h"
@@ -41,6 +42,7 @@ static void gives_behind(const char *norm, const char *pre, const char *text, co
 /* Four times a letter becomes a hundred: 100 MB of each. */
 static void normalizers_may_not_explode(void)
 {
+    enum { LONG = 2 << 20 };
     struct buf step = {0}, norm = {0};
     struct tokenizer *t;
     struct tok_ids ids = {0};
@@ -60,6 +62,11 @@ static void normalizers_may_not_explode(void)
           "normalizer 4 of 4, Replace of \"a\",");
     T_OK(tok_encode(t, w, "b", 1, &ids, &e), &e);
     T_EQ(ids.n, 1);
+    char *text = mem_new(LONG, 1); /* of which 64 for each would be 128 MiB */
+    memset(text, 'a', LONG);
+    T_ERR(tok_encode(t, w, text, LONG, &ids, &e), &e, ERR_DATA,
+          "64 for each and 1 MiB are allowed, 96 MiB in all");
+    free(text);
     tok_work_destroy(w);
     tok_ids_finish(&ids);
     tok_close(t);
