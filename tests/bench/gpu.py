@@ -3,15 +3,18 @@
 """A training step on one GPU: ours, its limit (bench_limit) and other trainers, in turn, on the same machine.
 
     tests/bench/gpu.py --train build/train/train --bench-limit build/tests/bench_limit [--library-path DIRS]
-        [--llmc train_gpt2cu] [--llmq train] [--torch PYTHON [--nanogpt FOLDER]] [--rounds 3] [ROW...]
+        [--llmc train_gpt2cu] [--llmq train] [--torch PYTHON [--nanogpt FOLDER]] [--rounds 3] [--row-seconds S]
+        [ROW...]
 
 Each round runs every program of a row once: from its start to the end of its first step (first round: with empty
 caches of compiled kernels, "cold"; later ones: "warm"), some seconds or steps unmeasured, then --steps steps or
 --seconds, whichever ends first. A step is the time between two of a program's lines, by the clock of this script, for
 all programs alike; the limit is what bench_limit reports. Figures are medians of the steps of all rounds, with the
 10th and 90th of 100 in brackets; memory is what the driver says is used of GPU 0 at the end of the steps less what it said
-before the start; in brackets what the program says itself. Types: 16-bit weights and activations, fp32 master weights, moments and gradients, unless a row says
-otherwise; dropout 0; no recomputation; AdamW; random tokens; an optimizer step every 131,072 tokens."""
+before the start; in brackets what the program says itself. Types: 16-bit weights and activations, fp32 master weights,
+moments and gradients, unless a row says otherwise: they are those of its first peer, and another form of ours has those of
+the next; dropout 0; no recomputation; AdamW; random tokens; an optimizer step every 131,072 tokens. What has not begun
+or not ended when a row's --row-seconds are over is left out or cut short, and said so."""
 import argparse
 import json
 import os
@@ -30,31 +33,37 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GRACE = 300  # seconds that a program may take to its first step
+TIME_UP = "the row's time is up"
 STEPS = 1000  # of a program that is not stopped
 
 
 def row(limit, layers, width, heads, vocabulary, tokens, micro_batch, **more):
     r = dict(limit=limit, layers=layers, width=width, heads=heads, groups=heads, inner=4 * width,
              vocabulary=vocabulary, tokens=tokens, micro_batch=micro_batch, step=131072, type="bf16", ours=[],
-             peers=[], narrow=False, also={}, warm=2.0, note="")
+             peers=[], types="wide", also={}, warm=2.0, note="")
     r.update(more)
     return r
 
 
 GPT2 = ["llm.c", "gpt"]
-NARROW = ["--grad-reduce-in-bf16", "--use-precision-aware-optimizer", "--main-grads-dtype", "bf16",
-          "--main-params-dtype", "bf16", "--exp-avg-dtype", "bf16", "--exp-avg-sq-dtype", "bf16"]
-QWEN = dict(peers=["llm.q"], narrow=True, note="weights, gradients and moments in bf16 and no master weights, but where "
+OURS_TYPES = {"wide": [], "gradients": ["--grad-reduce-in-bf16"],
+              "narrow": ["--grad-reduce-in-bf16", "--use-precision-aware-optimizer", "--main-grads-dtype", "bf16",
+                         "--main-params-dtype", "bf16", "--exp-avg-dtype", "bf16", "--exp-avg-sq-dtype", "bf16"]}
+LIMIT_TYPES = {"wide": [], "gradients": ["--gradients"], "narrow": ["--narrow"]}
+LLMC = dict(peers=GPT2, types="gradients", also={"ours, fp32 gradients": dict(types="wide")},
+            note="gradients in bf16, as llm.c's, but where said otherwise; nanoGPT's are fp32")
+QWEN = dict(peers=["llm.q"], types="narrow", note="weights, gradients and moments in bf16 and no master weights, but where "
             "said otherwise")
-WIDE = {"ours, fp32 master, gradients and moments": dict(narrow=False)}
+WIDE = {"ours, fp32 master, gradients and moments": dict(types="wide")}
+MERGED = "the limit is that of micro-batch 16, since ours computes so many in one pass"
 SIXTEEN = {"ours, micro-batch 16": dict(micro_batch=16)}
 ROWS = {
-    "gpt2-124m": row("gpt2-124m", 12, 768, 12, 50257, 1024, 64, ours=["--preset", "gpt2-124m"], peers=GPT2,
-                     llmc="d12"),
-    "gpt2-350m": row("gpt2-350m", 24, 1024, 16, 50257, 1024, 32, ours=["--preset", "gpt2-345m"], peers=GPT2,
-                     llmc="d24"),
-    "gpt2-1558m": row("gpt2-1558m", 48, 1600, 25, 50257, 1024, 16, ours=["--preset", "gpt2-1558m"], peers=GPT2,
-                      llmc="d48"),
+    "gpt2-124m": row("gpt2-124m", 12, 768, 12, 50257, 1024, 64, ours=["--preset", "gpt2-124m"], llmc="d12",
+                     **LLMC),
+    "gpt2-350m": row("gpt2-350m", 24, 1024, 16, 50257, 1024, 32, ours=["--preset", "gpt2-345m"], llmc="d24",
+                     **LLMC),
+    "gpt2-1558m": row("gpt2-1558m", 48, 1600, 25, 50257, 1024, 16, ours=["--preset", "gpt2-1558m"], llmc="d48",
+                      **LLMC),
     "qwen2.5-0.5b": row("qwen2.5-0.5b", 24, 896, 14, 151936, 1024, 32, ours=["--preset", "qwen2.5-0.5b"],
                         llmq=["--model", "Qwen2.5-0.5B"], also=WIDE, **QWEN),
     "qwen2.5-1.5b": row("qwen2.5-1.5b", 28, 1536, 12, 151936, 1024, 32, ours=["--preset", "qwen2.5-1.5b"],
@@ -64,10 +73,10 @@ ROWS = {
                       **QWEN),
     "llama-3.2-1b": row("llama-3.2-1b", 16, 2048, 32, 128256, 4096, 4, groups=8, inner=8192,
                         ours=["--preset", "llama-3.2-1b"], peers=["layers", "chunked", "whole"]),
-    "gpt-0.125b": row("gpt-0.125b", 12, 768, 12, 2048, 2048, 1, ours=["--preset", "gpt-0.125b"], peers=["gpt"],
-                      step=524288, type="fp16", also=SIXTEEN, note="the limit is in bf16"),
-    "gpt-0.125b-bf16": row("gpt-0.125b", 12, 768, 12, 2048, 2048, 1, ours=["--preset", "gpt-0.125b"], peers=["gpt"],
-                           step=524288, also=SIXTEEN),
+    "gpt-0.125b": row("gpt-0.125b-16", 12, 768, 12, 2048, 2048, 1, ours=["--preset", "gpt-0.125b"], peers=["gpt"],
+                      step=524288, type="fp16", also=SIXTEEN, note=f"{MERGED}, and in bf16"),
+    "gpt-0.125b-bf16": row("gpt-0.125b-16", 12, 768, 12, 2048, 2048, 1, ours=["--preset", "gpt-0.125b"], peers=["gpt"],
+                           step=524288, also=SIXTEEN, note=MERGED),
 }
 
 
@@ -171,8 +180,8 @@ def gpu_memory():
 class Watch:
     """What has been seen of a program that runs: its lines and when its steps ended."""
 
-    def __init__(self, program, o, warm):
-        self.program, self.o, self.warm = program, o, warm
+    def __init__(self, program, o, warm, deadline):
+        self.program, self.o, self.warm, self.deadline = program, o, warm, deadline
         self.start, self.ends, self.tail, self.rest = time.perf_counter(), [], [], ""
 
     def measured(self):
@@ -210,6 +219,8 @@ def stop(process):
 def follow(watch, fd, process):
     """Reads lines until enough steps are measured; why it ended before, or "" ."""
     while not watch.done():
+        if time.perf_counter() > watch.deadline:
+            return TIME_UP
         if watch.late():
             return f"no step within {GRACE} s"
         if not select.select([fd], [], [], 1.0)[0]:
@@ -226,14 +237,17 @@ def follow(watch, fd, process):
     return ""
 
 
-def run(program, o, warm, folder):
-    """One turn of a program."""
+def run(program, o, warm, folder, deadline):
+    """One turn of a program; nothing once the deadline is over."""
+    if time.perf_counter() > deadline:
+        program.error = "" if program.steps else f"not begun, {TIME_UP}"
+        return
     before, (fd, other) = gpu_memory(), pty.openpty() if program.terminal else os.pipe()
     env = {**os.environ, **(program.env or {})}
     for name, value in list(env.items()):
         if value is None:
             del env[name]
-    watch = Watch(program, o, warm)
+    watch = Watch(program, o, warm, deadline)
     try:
         process = subprocess.Popen(program.argv, stdin=subprocess.DEVNULL, stdout=other, stderr=other, env=env,
                                    cwd=folder, start_new_session=True)
@@ -251,7 +265,7 @@ def run(program, o, warm, folder):
     program.wall += time.perf_counter() - watch.start
     if watch.ends:
         program.first.append(watch.ends[0] - watch.start)
-    if not why and None not in (before, after):
+    if why in ("", TIME_UP) and watch.ends and None not in (before, after):
         program.memory.append((after - before) / 2**30)
     program.steps += watch.measured()
 
@@ -265,7 +279,7 @@ def ours(r, o, data, name="ours"):
             "--global-batch-size", r["step"] // r["tokens"], "--train-iters", STEPS, "--no-save",
             "--no-index-cache", "--lr", 6e-4, "--weight-decay", 0.1, "--adam-beta2", 0.95, "--clip-grad", 1,
             "--eval-iters", 0, "--split", "100,0,0", "--log-interval", 1, "--hidden-dropout", 0,
-            "--attention-dropout", 0, "--device", "cuda", "--" + r["type"], *(NARROW if r["narrow"] else []),
+            "--attention-dropout", 0, "--device", "cuda", "--" + r["type"], *OURS_TYPES[r["types"]],
             *o.ours_args.split()]
     if o.library_path:
         argv += ["--library-path", o.library_path]
@@ -333,12 +347,16 @@ def programs(r, o, data):
     return found, missing
 
 
-def limit(r, o, readings, held):
+def limit(r, o, readings, held, deadline):
     """One turn of bench_limit: appends its tokens a second (of the faster form) and the held rate of products."""
-    argv = [o.bench_limit, "--whole", *(["--narrow"] if r["narrow"] else []), "--hold", str(o.hold), r["limit"]]
+    argv = [o.bench_limit, "--whole", *LIMIT_TYPES[r["types"]], "--hold", str(o.hold), r["limit"]]
     if o.library_path:
         argv[1:1] = ["--library-path", o.library_path]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    try:
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                              timeout=max(0.1, min(deadline - time.perf_counter(), GRACE)))
+    except subprocess.TimeoutExpired:
+        return f"bench_limit: not within {GRACE} s, or {TIME_UP}"
     rates = [float(m) for m in re.findall(r"^%s .*\)\s+(\d+)\s+\d+ %%$" % re.escape(r["limit"]), done.stdout, re.M)]
     cube = re.search(r"held: (\d+) TFLOP/s", done.stdout)
     if done.returncode or not rates:
@@ -363,13 +381,14 @@ def caches(folder):
 def measure(name, r, o, data, folder):
     found, missing = programs(r, o, data)
     readings, held, why, begun = [], [], "", time.perf_counter()
+    deadline = begun + o.row_seconds
     caches(os.path.join(folder, "caches"))
     for i in range(o.rounds):
         if o.bench_limit:
-            why = limit(r, o, readings, held) or why
+            why = limit(r, o, readings, held, deadline) or why
         for p in found if i % 2 == 0 else found[::-1]:
             if not p.error:
-                run(p, o, r["warm"], folder)
+                run(p, o, r["warm"], folder, deadline)
     result = {"row": name, "tokens_per_step": r["step"], "missing": missing, "note": r["note"],
               "limit_tokens_per_s": statistics.median(readings) if readings else None, "limit_error": why,
               "held_tflops": statistics.median(held) if held else None, "wall_s": time.perf_counter() - begun,
@@ -434,6 +453,7 @@ def options():
     p.add_argument("--steps", type=int, default=20, help="of a turn at most (default 20)")
     p.add_argument("--seconds", type=float, default=40, help="of a turn's steps at most, at least 2 steps (default 40)")
     p.add_argument("--hold", type=float, default=2, help="seconds that bench_limit holds its step (default 2)")
+    p.add_argument("--row-seconds", type=float, default=1e9, help="of a row at most; what is measured by then counts")
     p.add_argument("--budget", type=float, default=1e9, help="no row is begun after so many seconds")
     p.add_argument("--json", metavar="FILE", help="also write the figures into this file")
     o = p.parse_args()

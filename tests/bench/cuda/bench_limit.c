@@ -2,10 +2,12 @@
 
 /*
  * The limit of training steps on one GPU: bench_limit [--hold SECONDS] [--library-path DIRS]
- * [--fast] [--whole] [--narrow] [MODEL...]. First the ceilings (a product of 8192 cubed in bf16 and
- * a copy of 2 GiB, both held), then for each model its skeleton, whole and by parts, replayed from
- * CUDA graphs and held. --fast: attention's backward with atomic adds. --whole: without the parts.
- * --narrow: gradients and moments in bf16, no master weights. Medians of the replays.
+ * [--fast] [--whole] [--narrow | --gradients] [MODEL...]. First the ceilings (a product of 8192
+ * cubed in bf16 and a copy of 2 GiB, both held), then for each model its skeleton, whole and by
+ * parts, replayed from CUDA graphs and held. --fast: attention's backward with atomic adds.
+ * --whole: without the parts.
+ * --narrow: gradients and moments in bf16, no master weights. --gradients: only gradients in bf16.
+ * Medians of the replays.
  */
 
 #include <cuda_runtime_api.h>
@@ -40,7 +42,7 @@ struct job {
     int parts;   /* that issue_parts issues */
     double hold; /* seconds */
     double held; /* TFLOP/s of the product of SIDE cubed */
-    bool fast, whole, narrow;
+    bool fast, whole, narrow, gradients;
 };
 
 static void or_exit(int code, const struct err *e)
@@ -210,7 +212,7 @@ static void measure(struct job *j, const struct limit_model *m, bool gelu_apart)
     double products = 6 * (double)limit_parameters(m) * n;
     struct reading part[4] = {{0}};
     struct err e;
-    const struct skeleton_mode mode = {gelu_apart, !j->fast, j->narrow};
+    const struct skeleton_mode mode = {gelu_apart, !j->fast, j->narrow, j->gradients};
     or_exit(skeleton_init(&j->s, &j->gpu, m, mode, &e), &e);
     for (int i = 0; i < 4 && !j->whole; i++)
         part[i] = hold_part(j, parts[i]);
@@ -243,7 +245,9 @@ static void open_gpu(struct job *j, const char *library_path)
     printf("%s, cuBLASLt %s, cuDNN %s, backward of attention %s%s\n", g->dev.desc.name,
            lt_version(g->lt), g->sdpa ? sdpa_version(g->sdpa) : "absent",
            j->fast ? "with atomic adds" : "deterministic",
-           j->narrow ? ", gradients and moments in bf16" : "");
+           j->narrow      ? ", gradients and moments in bf16"
+           : j->gradients ? ", gradients in bf16"
+                          : "");
 }
 
 static void close_gpu(struct bench_gpu *g)
@@ -283,6 +287,8 @@ int main(int argc, char **argv)
             j.whole = true;
         else if (strcmp(argv[i], "--narrow") == 0)
             j.narrow = true;
+        else if (strcmp(argv[i], "--gradients") == 0)
+            j.gradients = true;
         else if (strcmp(argv[i], "--hold") == 0 && i + 1 < argc)
             j.hold = atof(argv[++i]);
         else if (strcmp(argv[i], "--library-path") == 0 && i + 1 < argc)

@@ -9,7 +9,7 @@
 #include "base/core/rng.h"
 #include "train/ops/values.h"
 
-enum { PATTERN = 1 << 22, STATE = 256 << 20, QKV = 0, PROJ, FC, DOWN, HEAD };
+enum { PATTERN = 1 << 22, STATE = 256 << 20, STATE_G = 1, QKV = 0, PROJ, FC, DOWN, HEAD };
 
 int64_t limit_parameters(const struct limit_model *m)
 {
@@ -70,18 +70,28 @@ static void *halves(struct skeleton *s, int64_t rows, int64_t cols, double scale
     return numbers(s->gpu, rows * cols, scale, DTYPE_BF16);
 }
 
-/* Of gradients of weights, and of what the optimizer keeps. */
+static enum dtype gradient_type(const struct skeleton *s)
+{
+    return s->mode.narrow || s->mode.gradients ? DTYPE_BF16 : DTYPE_F32;
+}
+
+/* Of what the optimizer keeps. */
 static enum dtype kept_type(const struct skeleton *s)
 {
     return s->mode.narrow ? DTYPE_BF16 : DTYPE_F32;
 }
 
+static enum dtype state_type(const struct skeleton *s, int i)
+{
+    return i == STATE_G ? gradient_type(s) : kept_type(s);
+}
+
 /* The types of gradients, parameters and moments that the ops expect. */
 static void set_types(const struct skeleton *s, bool kept)
 {
-    bool narrow = kept && s->mode.narrow;
+    bool narrow = kept && s->mode.narrow, gradients = kept && gradient_type(s) == DTYPE_BF16;
     ops_set_types(&s->gpu->ops, narrow ? DTYPE_BF16 : DTYPE_F32,
-                  (struct ops_narrow){narrow, narrow, {narrow, narrow}});
+                  (struct ops_narrow){gradients, narrow, {narrow, narrow}});
 }
 
 /* ---- preparing ----------------------------------------------------------------------------------
@@ -101,7 +111,7 @@ static int plan(struct skeleton *s, struct site *t, int which, struct err *e)
     p.ta = weight;
     p.tb = forward;
     p.in = DTYPE_BF16;
-    p.out = weight ? kept_type(s) : DTYPE_BF16;
+    p.out = weight ? gradient_type(s) : DTYPE_BF16;
     p.accumulate = weight;
     p.alignment = 256;
     p.epilogue = forward ? t->forward : weight ? LT_NONE : t->backward;
@@ -123,7 +133,7 @@ static int init_site(struct skeleton *s, struct site *t, int slots, struct err *
         t->dy[i] = halves(s, s->n, t->out, 1);
         t->y[i] = slab_bytes(&s->gpu->memory, (size_t)(s->n * t->out) * 2);
         t->dx[i] = slab_bytes(&s->gpu->memory, (size_t)(s->n * t->in) * 2);
-        t->dw[i] = numbers(s->gpu, t->out * t->in, 1, kept_type(s));
+        t->dw[i] = numbers(s->gpu, t->out * t->in, 1, gradient_type(s));
         /* of fc its own output, of down the one of fc: both [n, inner] */
         t->aux[i] = aux ? halves(s, s->n, t->forward == LT_GELU ? t->out : t->in, 1) : NULL;
     }
@@ -206,7 +216,7 @@ int skeleton_init(struct skeleton *s, struct bench_gpu *gpu, const struct limit_
     s->from = numbers(gpu, (int64_t)s->copies / 4, 1, DTYPE_F32);
     s->to = slab_bytes(&gpu->memory, s->copies);
     for (int i = 0; i < 4; i++)
-        s->state[i] = numbers(gpu, STATE, 1e-3, kept_type(s));
+        s->state[i] = numbers(gpu, STATE, 1e-3, state_type(s, i));
     struct fill_args positive = {.y = tensor_1d(s->state[3], kept_type(s), STATE), .value = 1e-4};
     set_types(s, true);
     op_fill(&gpu->ops, &positive);
@@ -319,7 +329,7 @@ void skeleton_optimizer(struct skeleton *s)
         int64_t n = left < STATE ? left : STATE;
         struct tensor t[4];
         for (int i = 0; i < 4; i++)
-            t[i] = tensor_1d(s->state[i], kept_type(s), n);
+            t[i] = tensor_1d(s->state[i], state_type(s, i), n);
         struct sumsq_args sum = {.total = tensor_1d(total, DTYPE_F64, 1), .x = t[1]};
         struct adamw_args step = {.p = t[0],
                                   .g = t[1],

@@ -57,7 +57,8 @@ struct site {
 struct skeleton_mode {
     bool gelu_apart; /* GELU's gradient is not in the product */
     bool deterministic;
-    bool narrow;
+    bool narrow;    /* gradients and moments in bf16, no master weights */
+    bool gradients; /* in bf16, beside master weights and moments in fp32 */
 };
 
 struct skeleton {
