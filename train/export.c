@@ -132,9 +132,12 @@ int job_read_kept(struct job *j, struct err *e)
 {
     enum { SMALL_MAX = 16 << 20 };
     char *config = spec_flags_config(&j->o->model);
+    const char *text = spec_flags_text(&j->o->model);
     int code = config ? file_read(config, SMALL_MAX, &j->kept[0], e) : 0;
+    if (text)
+        buf_adds(&j->kept[0], text);
     const char *from = j->ckpt ? ckpt_path(j->ckpt) : j->hf ? j->hf->path : NULL;
-    for (size_t i = 0; !code && !config && from && i < KEPT; i++) {
+    for (size_t i = 0; !code && !config && !text && from && i < KEPT; i++) {
         char *path = path_join(from, kept[i]);
         if (file_exists(path))
             code = file_read(path, SMALL_MAX, &j->kept[i], e);

@@ -228,3 +228,25 @@ t "--max-file-size cuts the files of a checkpoint"
 expect 0 run --train-iters 2 --save g --max-file-size 10000
 check [ "$(ls g/iter_0000002/param-*.safetensors | wc -l)" -gt 3 ]
 expect 0 "$CONVERT" verify --same g e
+
+t "--hf-config takes a configuration itself, as presets of Gemma have it; it is in the checkpoint and exported"
+gemma='{"model_type": "gemma3_text", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "intermediate_size": 64, "max_position_embeddings": 32, "vocab_size": 80, "sliding_window": 8}'
+gemma_run() { "$TRAIN" run "$@" --mock-data --tokenizer-type NullTokenizer --vocab-size 64 --seq-length 32 --lr 1e-3 --train-iters 3 --eval-iters 0 --log-interval 1 --device cpu; }
+expect 0 gemma_run --hf-config "$gemma" --save gemma --export-hf gemma-hf
+printf %s "$gemma" >given
+same given gemma/iter_0000003/config.json
+check grep -q '"sliding_window": 8' gemma-hf/config.json
+grep -o "lm loss: [^|]*" .out >first
+expect 0 gemma_run --hf-config given --no-save
+grep -o "lm loss: [^|]*" .out >second
+same first second
+check [ "$(wc -l <first)" = 3 ]
+expect 2 gemma_run --hf-config "$gemma" --num-layers 3 --no-save
+err_has "--num-layers 3 differs from --hf-config, which has 2"
+expect 3 gemma_run --hf-config '{"model_type": }' --no-save
+err_has "--hf-config: byte 15"
+expect 0 "$TRAIN" run --preset gemma-3-1b --print-config
+cp .out gemma.toml
+out_has "num-layers = 26"
+expect 0 "$TRAIN" run --config gemma.toml --print-config
+out_has "qk-layernorm = true"

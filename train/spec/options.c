@@ -65,12 +65,18 @@ static int options_refuse(const char *name, double flag, const char *path, doubl
             buf_str(&found));
     buf_finish(&said);
     buf_finish(&found);
-    return err_hint(e, "the file decides the model's shape: leave the option or --hf-config out");
+    return err_hint(e, "the configuration decides the model's shape: leave the option, --hf-config "
+                       "or the preset out");
+}
+
+const char *spec_flags_text(const struct spec_flags *f)
+{
+    return f->hf_config && f->hf_config[0] == '{' ? f->hf_config : NULL;
 }
 
 char *spec_flags_config(const struct spec_flags *f)
 {
-    if (!f->hf_config)
+    if (!f->hf_config || spec_flags_text(f))
         return NULL;
     return file_is_dir(f->hf_config) ? path_join(f->hf_config, "config.json")
                                      : mem_strdup(f->hf_config);
@@ -257,8 +263,8 @@ static int patterns_agree(const struct spec_flags *f, const struct spec *s, cons
         err_set(e, ERR_USAGE, "--%s differs from %s, which has %s", name_at(patterns[i].offset),
                 name, found.len ? buf_str(&found) : "none");
         buf_finish(&found);
-        return err_hint(e,
-                        "the file decides the model's shape: leave the option or --hf-config out");
+        return err_hint(e, "the configuration decides the model's shape: leave the option, "
+                           "--hf-config or the preset out");
     }
     return 0;
 }
@@ -307,10 +313,12 @@ static int from_file(const struct spec_flags *f, int64_t vocab, struct spec *s, 
     struct hf_ignore ignore = {f->ignored_keys.item, f->ignored_keys.n, false};
     struct hf_model m;
     char *path = spec_flags_config(f);
-    int code = hf_config_open(path, &ignore, &m, e);
+    const char *text = spec_flags_text(f), *name = text ? "--hf-config" : path;
+    int code = text ? hf_config_parse(name, text, strlen(text), &ignore, &m, e)
+                    : hf_config_open(path, &ignore, &m, e);
     *s = m.spec;
     if (!code)
-        code = beside_model(f, path, vocab, s, e);
+        code = beside_model(f, name, vocab, s, e);
     free(path);
     return code;
 }
@@ -351,7 +359,8 @@ int spec_flags_fill(const struct spec_flags *f, struct opts *o, struct err *e)
     int code = f->hf_config ? from_file(f, 0, &s, e) : 0;
     if (code || !f->hf_config)
         return code;
-    const char *where = arena_printf(&o->arena, "file %s", f->hf_config);
+    const char *where =
+        spec_flags_text(f) ? "hf-config" : arena_printf(&o->arena, "file %s", f->hf_config);
     shape_values(f, &s, v);
     for (int i = 0; i < SHAPE_VALUES && !code; i++)
         if (s.experts || !of_experts(v[i].name))

@@ -60,7 +60,7 @@ struct spec_flags {
     int balancing;                     /* --moe-router-load-balancing-type: 1, none */
     bool no_position;                  /* --no-position-embedding: of a learned table */
     double balance_coeff, z_coeff;     /* --moe-aux-loss-coeff, --moe-z-loss-coeff */
-    const char *hf_config;             /* --hf-config: a file, or the folder that has it */
+    const char *hf_config;             /* --hf-config: a file, its folder, or the text itself */
     struct opt_list ignored_keys;      /* --ignore-config-key */
     uint64_t given;                    /* private: which of them somebody named (spec_flags_note) */
 };
@@ -253,9 +253,10 @@ struct spec_flags {
         OPT_ROW(.name = "hf-config", .type = OPT_TEXT, .offset = offsetof(S, m.hf_config),         \
                 .meta = "PATH", .group = "model", .verbs = v,                                      \
                 .brief = "take the model from a config.json",                                      \
-                .help = "take the model from a Hugging Face config.json, or from the folder that " \
-                        "has it (gpt2, gpt_neox, llama, mistral, mixtral, phi3, qwen2, qwen3, "    \
-                        "qwen2_moe, qwen3_moe, gemma2, gemma3_text)"),                             \
+                .help = "take the model from a Hugging Face config.json: the file, the folder "    \
+                        "that has it, or its text, which begins with a brace (gpt2, gpt_neox, "    \
+                        "llama, mistral, mixtral, phi3, qwen2, qwen3, qwen2_moe, qwen3_moe, "      \
+                        "gemma2, gemma3_text)"),                                                   \
         OPT_ROW(.name = "ignore-config-key", .type = OPT_LIST,                                     \
                 .offset = offsetof(S, m.ignored_keys), .meta = "KEY", .group = "model",            \
                 .verbs = v, .brief = "pass over this key of a config.json",                        \
@@ -295,7 +296,11 @@ int spec_from_model(const struct spec_flags *f, const char *name, int64_t vocab,
 /* Whether the options describe a model at all: its sizes, or --hf-config. */
 bool spec_flags_shaped(const struct spec_flags *f);
 
-/* The config.json that --hf-config names, in fresh memory; NULL without the option. */
+/* The value of --hf-config if that is a configuration itself, which begins with a brace, as presets
+ * have it; else NULL. */
+const char *spec_flags_text(const struct spec_flags *f);
+
+/* The config.json that --hf-config names, in fresh memory; NULL if it names none. */
 char *spec_flags_config(const struct spec_flags *f);
 
 /* Shapes by name, as values of these options; ended by a NULL name. */

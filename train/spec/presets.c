@@ -4,7 +4,7 @@
  * Shapes by name. The gpt-*b sizes are GPT-3's table, with the standard deviations that
  * Megatron-DeepSpeed's data-efficiency scripts give them; gpt2-* are OpenAI's four, llama-*
  * Meta's. A preset holds the model only: batch, learning rate and sequence length belong to a
- * run.
+ * run. The vocabulary is the tokenizer's, but where a preset is a configuration of transformers.
  */
 
 #include "train/spec/options.h"
@@ -88,6 +88,28 @@ V(mistral_01) = {SHAPE("32", "4096", "32", "32768"), MODERN, GQA("8"), UNTIED,
 V(mixtral)    = {SHAPE("32", "4096", "32", "32768"), MODERN, GQA("8"), UNTIED,
                  {"ffn-hidden-size", "14336"}, {"rotary-base", "1000000"},
                  EXPERTS("8", "2", "14336"), END};
+V(qwen15_moe) = {SHAPE("24", "2048", "16", "8192"), QWEN2, GQA("16"), UNTIED,
+                 {"ffn-hidden-size", "5632"}, EXPERTS("60", "4", "1408"),
+                 {"moe-router-pre-softmax", "true"},
+                 {"moe-shared-expert-intermediate-size", "5632"},
+                 {"moe-shared-expert-gate", "true"}, END};
+
+/* Families for which there are no options: the configuration, and with it the vocabulary. */
+#define CONFIG(text) {"hf-config", "{" text "}"}
+#define SIZES(hidden, layers, heads, groups, ffn, positions, vocab) \
+    "\"hidden_size\": " hidden ", \"num_hidden_layers\": " layers \
+    ", \"num_attention_heads\": " heads ", \"num_key_value_heads\": " groups \
+    ", \"intermediate_size\": " ffn ", \"max_position_embeddings\": " positions \
+    ", \"vocab_size\": " vocab
+#define GEMMA "\"head_dim\": 256, \"query_pre_attn_scalar\": 256, "
+V(phi3_mini) = {CONFIG("\"model_type\": \"phi3\", \"sliding_window\": 2047, "
+                       SIZES("3072", "32", "32", "32", "8192", "4096", "32064")), END};
+V(gemma2_2b) = {CONFIG("\"model_type\": \"gemma2\", " GEMMA
+                       SIZES("2304", "26", "8", "4", "9216", "8192", "256000")), END};
+V(gemma2_9b) = {CONFIG("\"model_type\": \"gemma2\", " GEMMA
+                       SIZES("3584", "42", "16", "8", "14336", "8192", "256000")), END};
+V(gemma3_1b) = {CONFIG("\"model_type\": \"gemma3_text\", \"sliding_window\": 512, " GEMMA
+                       SIZES("1152", "26", "4", "1", "6912", "32768", "262144")), END};
 /* clang-format on */
 
 const struct opt_preset spec_presets[] = {
@@ -119,5 +141,10 @@ const struct opt_preset spec_presets[] = {
     {"mistral-7b", "Mistral 7B v0.2, without a window", mistral_7b},
     {"mistral-7b-v0.1", "Mistral 7B v0.1, with a window of 4096", mistral_01},
     {"mixtral-8x7b", "Mixtral, 8 experts", mixtral},
+    {"qwen1.5-moe-a2.7b", "Qwen 1.5 MoE, 2.7B of which work on a token", qwen15_moe},
+    {"phi-3-mini-4k", "Phi-3 mini, with a window of 2047", phi3_mini},
+    {"gemma-2-2b", "Gemma 2 2B", gemma2_2b},
+    {"gemma-2-9b", "Gemma 2 9B", gemma2_9b},
+    {"gemma-3-1b", "Gemma 3 1B", gemma3_1b},
     {NULL, NULL, NULL},
 };
