@@ -139,8 +139,7 @@ static void attention_forward(struct model *m, const struct model_pass *p, int l
     struct qkv_heads h = model_heads(m, qkv);
     norm_heads(m, p, h.q, w->q_norm, a->q_pre, a->q_rstd);
     norm_heads(m, p, h.k, w->k_norm, a->k_pre, a->k_rstd);
-    rotate(m, p, l, h.q, false);
-    rotate(m, p, l, h.k, false);
+    rotate(m, p, l, h.qk, false);
     remember(m, p, l, qkv);
     attention_run(m, p, l);
     struct tensor part = stream_partial(m, sub);
@@ -313,8 +312,7 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
                                             .ta = true,
                                             .accumulate = true});
     attention_run_bwd(m, p, l, datt, dqkv);
-    rotate(m, p, l, d.q, true);
-    rotate(m, p, l, d.k, true);
+    rotate(m, p, l, d.qk, true);
     norm_heads_bwd(m, p, d.q, w->q_norm, g->q_norm, (const struct tensor[]){a->q_pre, a->q_rstd});
     norm_heads_bwd(m, p, d.k, w->k_norm, g->k_norm, (const struct tensor[]){a->k_pre, a->k_rstd});
     op_matmul(m->ops, &(struct matmul_args){.y = part, .a = dqkv, .b = w->qkv});

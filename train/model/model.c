@@ -23,9 +23,11 @@ struct dropout model_dropout(const struct model *m, const struct model_pass *p,
 struct qkv_heads model_heads(const struct model *m, struct tensor qkv)
 {
     int64_t q = m->heads * m->spec->head_dim, kv = m->kv_heads * m->spec->head_dim;
-    return (struct qkv_heads){.q = tensor_heads(tensor_cols(qkv, 0, q), m->heads),
-                              .k = tensor_heads(tensor_cols(qkv, q, kv), m->kv_heads),
-                              .v = tensor_heads(tensor_cols(qkv, q + kv, kv), m->kv_heads)};
+    return (struct qkv_heads){
+        .q = tensor_heads(tensor_cols(qkv, 0, q), m->heads),
+        .k = tensor_heads(tensor_cols(qkv, q, kv), m->kv_heads),
+        .v = tensor_heads(tensor_cols(qkv, q + kv, kv), m->kv_heads),
+        .qk = tensor_heads(tensor_cols(qkv, 0, q + kv), m->heads + m->kv_heads)};
 }
 
 /* ---- embedding --------------------------------------------------------------------------- */

@@ -270,6 +270,7 @@ struct dropout model_dropout(const struct model *m, const struct model_pass *p,
 /* Views of a packed row [n,Q] as heads. */
 struct qkv_heads {
     struct tensor q, k, v; /* [n,H,D] [n,K,D] [n,K,D] */
+    struct tensor qk;      /* [n,H + K,D]: q and k, which lie side by side */
 };
 struct qkv_heads model_heads(const struct model *m, struct tensor qkv);
 
