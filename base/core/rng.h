@@ -64,4 +64,8 @@ double rng_uniform(uint64_t seed, uint32_t purpose, uint32_t sub, uint64_t index
 void rng_normal(uint64_t seed, uint32_t purpose, uint32_t sub, uint64_t index, uint64_t n,
                 float *ret);
 
+/* The same by the C library's functions alone: what rng_normal is held against. */
+void rng_normal_plain(uint64_t seed, uint32_t purpose, uint32_t sub, uint64_t index, uint64_t n,
+                      float *ret);
+
 #endif

@@ -94,6 +94,24 @@ static void ranges_agree(void)
     rng_normal(9, RNG_INIT, 3, 5, 0, NULL);
 }
 
+/* What the processor offers gives the C library's numbers, bit for bit. */
+static void fast_equals_plain(void)
+{
+    enum { N = 1 << 16, ROUNDS = 32 };
+    static float fast[N], plain[N];
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        uint64_t seed = (uint64_t)t_rand(0, i) << 32 | t_rand(1, i), n = N - i % 9;
+        uint64_t at = ((uint64_t)t_rand(2, i) << 32 | t_rand(3, i)) >> (i % 4 * 16);
+        rng_normal(seed, RNG_INIT, (uint32_t)i, at, n, fast);
+        rng_normal_plain(seed, RNG_INIT, (uint32_t)i, at, n, plain);
+        T_MEM(fast, plain, n * sizeof(float));
+    }
+    /* next to the middle between two floats */
+    rng_normal(1, RNG_INIT, 7, 614483320, 16, fast);
+    rng_normal_plain(1, RNG_INIT, 7, 614483320, 16, plain);
+    T_MEM(fast, plain, 16 * sizeof(float));
+}
+
 static void streams_differ(void)
 {
     float base[8], other[8];
@@ -112,4 +130,4 @@ static void streams_differ(void)
 
 T_MAIN(T_CASE(random123_known_answers), T_CASE(counter_and_key_in_their_places), T_CASE(units),
        T_CASE(uniform_fills_the_unit), T_CASE(normal_has_its_moments), T_CASE(ranges_agree),
-       T_CASE(streams_differ))
+       T_CASE(fast_equals_plain), T_CASE(streams_differ))
