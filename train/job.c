@@ -493,6 +493,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .nchoices = j->tune.n,
                                 .tune = o->tune_gemm && use == MODEL_TRAIN && j->comm.world <= 1,
                                 .scale = p.scale,
+                                .loads = j->hf || j->ckpt,
                                 .threads = job_threads(j),
                                 .kernels = o->kernels,
                                 .library_path = o->library_path,

@@ -64,15 +64,24 @@ void rank_put(struct rank *r, struct tensor to, const void *from)
     r->dev.fn->copy(&r->dev, STREAM_COMPUTE, to.data, from, tensor_bytes(to));
 }
 
+struct tensor rank_master(const struct rank *r)
+{
+    return r->config.use == MODEL_TRAIN ? r->optim.master : r->weights;
+}
+
 /* Rows of one parameter, shared over the host's threads: each is a function of its global index. */
 struct init_job {
     const struct param *p;
     uint64_t seed;
     int64_t row0, rows; /* those that are made now */
+    int64_t each;       /* of a task */
     float *to;
+    char *narrow; /* the same in the weights' type; NULL: that is F32 */
+    enum dtype type;
 };
 
-enum { FILL_ROWS = 256, FILL_BYTES = 32 << 20 };
+/* Of a task about so many elements, so that all threads have as much to do. */
+enum { FILL_TASK = 1 << 14, FILL_BYTES = 32 << 20, FILL_BUFFERS = 2, EVENT_FILL = 10 };
 
 static int64_t columns_of(const struct param *p)
 {
@@ -83,46 +92,54 @@ static int64_t columns_of(const struct param *p)
 static int64_t fill_at_once(const struct param *p)
 {
     int64_t most = FILL_BYTES / (int64_t)sizeof(float) / columns_of(p);
-    most = most > FILL_ROWS ? most / FILL_ROWS * FILL_ROWS : FILL_ROWS;
+    most = most > 1 ? most : 1;
     return p->size[0] < most ? p->size[0] : most;
+}
+
+/* Where a checkpoint replaces them, random values are not made: the slab is zeros. */
+static bool is_filled(const struct rank *r, const struct param *p)
+{
+    return !r->config.loads || p->init == INIT_ONE;
+}
+
+/* Memory that values are made in: one buffer, or two so that one is copied while the other is
+ * filled. */
+struct fill_area {
+    int64_t elements; /* of a buffer */
+    size_t bytes;     /* of a buffer */
+    int buffers, next;
+    char *memory;
+};
+
+static struct fill_area fill_area(const struct rank *r)
+{
+    enum dtype d = rank_master(r).dtype;
+    struct fill_area a = {.buffers = r->dev.desc.host ? 1 : FILL_BUFFERS};
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *p = &r->params.at[i];
+        int64_t n = is_filled(r, p) ? fill_at_once(p) * columns_of(p) : 0;
+        a.elements = n > a.elements ? n : a.elements;
+    }
+    a.bytes = (size_t)a.elements * (sizeof(float) + (d == DTYPE_F32 ? 0 : dtype_size(d)));
+    return a;
 }
 
 uint64_t rank_fill_bytes(const struct rank *r)
 {
-    enum dtype d = rank_master(r).dtype;
-    uint64_t most = 0, each = sizeof(float) + (d == DTYPE_F32 ? 0 : dtype_size(d));
-    for (int i = 0; i < r->params.n; i++) {
-        const struct param *p = &r->params.at[i];
-        uint64_t n = (uint64_t)fill_at_once(p) * (uint64_t)columns_of(p) * each;
-        most = n > most ? n : most;
-    }
-    return most;
+    struct fill_area a = fill_area(r);
+    return (uint64_t)a.bytes * (uint64_t)a.buffers;
 }
 
 static void fill_rows(void *arg, int task, int thread)
 {
     const struct init_job *f = arg;
-    int64_t begin = (int64_t)task * FILL_ROWS, left = f->rows - begin;
+    int64_t begin = (int64_t)task * f->each, left = f->rows - begin, cols = columns_of(f->p);
+    int64_t n = left < f->each ? left : f->each;
     (void)thread;
-    param_init_rows(f->p, f->seed, f->row0 + begin, left < FILL_ROWS ? left : FILL_ROWS,
-                    f->to + begin * columns_of(f->p));
-}
-
-static void put_filled(struct rank *r, struct tensor to, const float *from)
-{
-    if (to.dtype == DTYPE_F32) {
-        rank_put(r, to, from);
-        return;
-    }
-    void *cast = mem_new(1, tensor_bytes(to));
-    box_cast(cast, to.dtype, from, DTYPE_F32, to.size[0]);
-    rank_put(r, to, cast);
-    free(cast);
-}
-
-struct tensor rank_master(const struct rank *r)
-{
-    return r->config.use == MODEL_TRAIN ? r->optim.master : r->weights;
+    param_init_rows(f->p, f->seed, f->row0 + begin, n, f->to + begin * cols);
+    if (f->narrow)
+        box_cast(f->narrow + (size_t)(begin * cols) * dtype_size(f->type), f->type,
+                 f->to + begin * cols, DTYPE_F32, n * cols);
 }
 
 void rank_spread_master(struct rank *r)
@@ -141,32 +158,53 @@ void rank_spread_master(struct rank *r)
     units_settle(r);
 }
 
-/* Elements begin .. begin + n - 1 of the slab, as far as the rank holds them. */
-static void put_held(struct rank *r, int64_t begin, int64_t n, const float *from)
+/* Elements begin .. begin + n - 1 of the slab, as far as the rank holds them, of its type. */
+static void put_held(struct rank *r, int64_t begin, int64_t n, const char *from)
 {
     struct tensor to = rank_master(r);
     for (size_t i = 0; i < zero_pieces_of(&r->zero, to.size[0]); i++) {
         struct zero_piece p = zero_piece_of(&r->zero, to.size[0], i);
         if (zero_cut(&p, begin, begin + n))
-            put_filled(r, tensor_rows(to, p.at, p.end - p.begin), from + (p.begin - begin));
+            rank_put(r, tensor_rows(to, p.at, p.end - p.begin),
+                     from + (size_t)(p.begin - begin) * dtype_size(to.dtype));
     }
 }
 
-static void fill_weights(struct rank *r, struct pool *pool)
+/* Rows of a parameter from row `row0` on; returns how many. */
+static int64_t fill_some(struct rank *r, const struct param *p, int64_t row0, struct fill_area *a)
 {
-    for (int i = 0; i < r->params.n; i++) {
+    enum dtype d = rank_master(r).dtype;
+    int64_t cols = columns_of(p), at_once = fill_at_once(p), left = p->size[0] - row0;
+    char *buffer = a->memory + a->bytes * (size_t)a->next;
+    int event = EVENT_FILL + a->next;
+    struct init_job f = {.p = p, .seed = r->config.seed, .row0 = row0, .type = d};
+    f.rows = left < at_once ? left : at_once;
+    f.each = FILL_TASK / cols > 1 ? FILL_TASK / cols : 1;
+    f.to = (float *)buffer;
+    f.narrow = d == DTYPE_F32 ? NULL : buffer + (size_t)a->elements * sizeof(float);
+    if (!FAULT("fill_wait"))
+        r->dev.fn->await(&r->dev, event);
+    pool_run(r->dev.pool, (int)((f.rows + f.each - 1) / f.each), fill_rows, &f);
+    put_held(r, p->offset + row0 * cols, f.rows * cols, f.narrow ? f.narrow : buffer);
+    r->dev.fn->record(&r->dev, STREAM_COMPUTE, event);
+    a->next = (a->next + 1) % a->buffers;
+    return f.rows;
+}
+
+static int fill_weights(struct rank *r, struct err *e)
+{
+    struct fill_area a = fill_area(r);
+    void *memory = NULL;
+    int code = r->dev.fn->alloc(&r->dev, PLACE_PINNED, rank_fill_bytes(r), &memory, e);
+    a.memory = memory;
+    for (int i = 0; i < r->params.n && !code; i++) {
         const struct param *p = &r->params.at[i];
-        int64_t cols = columns_of(p), at_once = fill_at_once(p);
-        struct init_job f = {
-            .p = p, .seed = r->config.seed, .to = mem_new((size_t)(at_once * cols), sizeof(float))};
-        for (f.row0 = 0; f.row0 < p->size[0]; f.row0 += at_once) {
-            int64_t left = p->size[0] - f.row0;
-            f.rows = left < at_once ? left : at_once;
-            pool_run(pool, (int)((f.rows + FILL_ROWS - 1) / FILL_ROWS), fill_rows, &f);
-            put_held(r, p->offset + f.row0 * cols, f.rows * cols, f.to);
-        }
-        free(f.to);
+        for (int64_t row = 0; row < p->size[0] && is_filled(r, p);)
+            row += fill_some(r, p, row, &a);
     }
+    r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
+    r->dev.fn->release(&r->dev, PLACE_PINNED, memory);
+    return code;
 }
 
 /* The fewest and the most layers of the chunks of a pipeline rank. */
@@ -355,9 +393,9 @@ int rank_bind(struct rank *r, struct err *e)
         optim_put(&r->optim, &r->dev);
         values_put(r, values_of(r, &r->at), values_of(r, &r->at));
     }
-    fill_weights(r, r->dev.pool);
+    code = fill_weights(r, e);
     rank_spread_master(r);
-    return dev_fault(&r->dev, e);
+    return code ? code : dev_fault(&r->dev, e);
 }
 
 int rank_open(struct rank *r, const struct rank_config *c, struct err *e)

@@ -119,6 +119,7 @@ struct rank_config {
     uint64_t beside, mapped;   /* bytes that the caller will take beside the rank, and files that it
                                   will map: for the check that all of it fits */
     uint64_t file_size;        /* bytes of tensors in a file of a checkpoint; 0: CKPT_FILE_SIZE */
+    bool loads;                /* weights are loaded before they are used: no random initial ones */
     bool weights_only;         /* checkpoints are written without the optimizer's state */
     bool async_save;           /* checkpoints are written while steps run */
     bool overlap_grad_reduce;  /* gradients are sent while others are computed */
@@ -265,7 +266,8 @@ int rank_bind(struct rank *r, struct err *e);
 int rank_open(struct rank *r, const struct rank_config *c, struct err *e);
 void rank_close(struct rank *r);
 
-/* Bytes that rank_bind takes for a while beside the slabs, for the initial weights. */
+/* Bytes of host memory that rank_bind takes for a while beside the slabs, for the initial weights.
+ */
 uint64_t rank_fill_bytes(const struct rank *r);
 
 /* The bytes of each slab as planned, and their sum, for the log. */

@@ -553,9 +553,9 @@ void param_init_rows(const struct param *p, uint64_t seed, int64_t begin, int64_
         return;
     for (int k = 0; k < p->sources; k++) {
         const struct param_source *s = &p->source[k];
-        for (int64_t r = 0; r < s->count[0]; r++)
-            if (s->row + r >= begin && s->row + r < begin + n)
-                init_row(p, s, seed, r, to + (s->row + r - begin) * p->size[1]);
+        int64_t first = begin > s->row ? begin - s->row : 0, end = begin + n - s->row;
+        for (int64_t r = first; r < end && r < s->count[0]; r++)
+            init_row(p, s, seed, r, to + (s->row + r - begin) * p->size[1]);
     }
 }
 
