@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/core/utf8.h"
+#include "tok/pretok/regex_fold.h"
 #include "tok/unicode/unicode.h"
+#include "tok/pretok/regex_fold.h"
 
 enum { NAME_ROOM = 48, CLASSES_MAX = 64, NEST_MAX = 20 };
 
@@ -454,14 +456,31 @@ static int take_class(struct pattern *s, unsigned depth, struct charset *to, boo
     return code;
 }
 
+/* What follows a class. */
+static enum fold_after fold_after(const struct pattern *s)
+{
+    size_t i = s->i, left = s->n - s->i;
+    bool repeated = looks_at(s, "*") || looks_at(s, "+");
+    i += left && strchr("*+?", s->p[i]) && s->p[i];
+    if (i > s->i && i < s->n && s->p[i] == '+')
+        return FOLD_KEPT;
+    i += i > s->i && i < s->n && s->p[i] == '?';
+    if (s->outermost && (i == s->n || s->p[i] == '|'))
+        return FOLD_KEPT;
+    return repeated ? FOLD_REPEATED : FOLD_ONCE;
+}
+
 /* Negation is left to PCRE2, because case folding comes before it. */
 int pattern_class(struct pattern *s)
 {
     struct charset set = {0};
+    size_t from = s->i - 1;
     bool negated = false;
     if (++s->classes > CLASSES_MAX)
-        return pattern_refuse(s, s->i - 1, "another class");
+        return pattern_refuse(s, from, "another class");
     int code = take_class(s, 0, &set, &negated);
+    if (!code && s->folding && !negated && fold_class(&set, fold_after(s)))
+        code = pattern_refuse(s, from, PATTERN_FOLDING);
     if (!code)
         put_set(s->out, &set, negated);
     charset_finish(&set);

@@ -21,8 +21,11 @@ struct pattern {
     enum regex_dialect dialect;
     size_t classes; /* number of classes so far: each may take kilobytes */
     bool folds;     /* case is folded somewhere */
+    bool folding;   /* ... and here, as Oniguruma folds it (regex_fold.h) */
+    bool outermost; /* outside of groups */
 };
 
+#define PATTERN_FOLDING "case folding between one letter and several"
 int pattern_refuse(const struct pattern *s, size_t at, const char *what);
 
 /* After '['. */

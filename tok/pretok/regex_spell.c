@@ -4,6 +4,7 @@
 #include "base/core/utf8.h"
 #include "tok/pretok/regex.h"
 #include "tok/pretok/regex_class.h"
+#include "tok/pretok/regex_fold.h"
 
 /*
  * Translates Oniguruma's syntax (Ruby's) to PCRE2's. The differences: classes are those of Unicode
@@ -13,6 +14,8 @@
  * a repetition, a backslash before a letter without a meaning is dropped. What has no counterpart
  * is refused.
  */
+
+#define SPACES " \t\n\v\f\r" /* that (?x) ignores */
 
 enum {
     DEPTH_MAX = 100,
@@ -25,11 +28,14 @@ struct spell {
         size_t begin;  /* in the output */
         unsigned more; /* groups that end with it */
         bool extended; /* (?x) applies, so far */
+        bool folds;    /* (?i) does */
+        bool opaque;   /* its strings are not part of those around it */
     } open[DEPTH_MAX + 1];
     size_t depth;
-    size_t atom;   /* start of the last item that can be repeated */
-    bool repeated; /* it has a repetition already */
-    bool wrapped;  /* it is (?-i:[...]), a class in a group of its own */
+    struct fold_run run; /* the string that ends here, where case is ignored */
+    size_t atom;         /* start of the last item that can be repeated */
+    bool repeated;       /* it has a repetition already */
+    bool wrapped;        /* it is (?-i:[...]), a class in a group of its own */
 };
 
 static bool next_is(const struct pattern *s, char c)
@@ -39,66 +45,31 @@ static bool next_is(const struct pattern *s, char c)
 
 /* ---- case folding ----------------------------------------------------------------------- */
 
-/* Characters that match several when case is folded, as U+00DF does ss. */
-static bool folds_to_several(uint32_t c)
+/* Refuses what case folding makes of the string that ends here. */
+static int check_run(struct spell *s)
 {
-    return c == 0xdf || c == 0x130 || c == 0x149 || c == 0x1f0 || c == 0x390 || c == 0x3b0 ||
-           c == 0x587 || (c >= 0x1e96 && c <= 0x1e9e) || (c >= 0x1f50 && c <= 0x1ffc) ||
-           (c >= 0xfb00 && c <= 0xfb17);
+    size_t at;
+    return fold_ends(&s->run, &at) ? pattern_refuse(&s->in, at, PATTERN_FOLDING) : 0;
 }
 
-/* The character at `at`, literal or as an escape; *ret_end is after it. 0: neither. */
-static uint32_t char_at(const struct pattern *s, size_t at, size_t *ret_end)
+static int end_run(struct spell *s)
 {
-    size_t k;
-    if (at >= s->n)
-        return 0;
-    if (s->p[at] != '\\') {
-        uint32_t c = utf8_at(s->p + at, &k);
-        *ret_end = at + k;
-        return c;
-    }
-    struct err ignored;
-    struct pattern in = *s;
-    uint32_t c = 0;
-    in.i = at + 1;
-    in.e = &ignored;
-    if (pattern_is_set(&in) || (in.i < in.n && strchr("bBkgRNOAzZGKXyY", in.p[in.i])) ||
-        pattern_code(&in, &c))
-        return 0;
-    *ret_end = in.i;
-    return c;
+    int code = check_run(s);
+    s->run.n = 0;
+    return code;
 }
 
-/* Whether the character that begins at `from`, alone or with what follows, matches a different
- * number of characters when case is folded: ss and U+00DF. */
-static bool is_ligature(const struct pattern *s, size_t from)
+/* Adds a character to the string; what it ends with is not known before the next item, which may
+ * repeat the character. */
+static int put_run(struct spell *s, uint32_t c, size_t at)
 {
-    static const uint16_t pairs[][2] = {{'s', 's'},   {'s', 't'},   {'f', 'f'},   {'f', 'i'},
-                                        {'f', 'l'},   {'i', 0x307}, {'j', 0x30c}, {'h', 0x331},
-                                        {'t', 0x308}, {'w', 0x30a}, {'y', 0x30a}, {'a', 0x2be},
-                                        {0x2bc, 'n'}};
-    size_t end, after;
-    uint32_t c = char_at(s, from, &end), next = 0;
-    if (folds_to_several(c))
-        return true;
-    next = c ? char_at(s, end, &after) : 0;
-    if (!next || (after < s->n && strchr("*+?{", s->p[after])))
-        return false;
-    c |= c < 0x80 ? 32 : 0;
-    next |= next < 0x80 ? 32 : 0;
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
-        if (c == pairs[i][0] && next == pairs[i][1])
-            return true;
-    return false;
-}
-
-/* What case folding makes of a character and what follows has no counterpart in PCRE2. */
-static int refuse_ligature(struct pattern *s, size_t from)
-{
-    if (!s->folds || !is_ligature(s, from))
-        return 0;
-    return pattern_refuse(s, from, "letters that match one character when case is ignored");
+    if (!s->open[s->depth].folds || s->in.dialect != REGEX_ONIGURUMA)
+        return end_run(s);
+    int code = check_run(s);
+    if (!code && fold_is_several(c))
+        code = pattern_refuse(&s->in, at, PATTERN_FOLDING);
+    fold_add(&s->run, c, at);
+    return code;
 }
 
 /* ---- escapes ------------------------------------------------------------------------------- */
@@ -123,11 +94,11 @@ static int spell_reference(struct pattern *s, char c)
     return 0;
 }
 
-/* After a backslash outside of a class. */
-static int spell_escape(struct pattern *s)
+/* After a backslash outside of a class. *ret_char: the character that it stands for, or 0. */
+static int spell_escape(struct pattern *s, uint32_t *ret_char)
 {
     size_t at = s->i - 1;
-    uint32_t code;
+    *ret_char = 0;
     if (s->i >= s->n)
         return pattern_refuse(s, at, "a backslash at the end");
     char c = s->p[s->i];
@@ -163,85 +134,13 @@ static int spell_escape(struct pattern *s)
             buf_addc(s->out, s->p[s->i++]);
         return 0;
     }
-    int bad = pattern_code(s, &code);
+    int bad = pattern_code(s, ret_char);
     if (!bad)
-        bad = refuse_ligature(s, at);
-    if (!bad)
-        buf_addf(s->out, "\\x{%x}", code);
+        buf_addf(s->out, "\\x{%x}", *ret_char);
     return bad;
 }
 
 /* ---- groups -------------------------------------------------------------------------------- */
-
-static const char *options_of(const struct pattern *in)
-{
-    return in->dialect == REGEX_RUST ? "imsx-" : "imx-";
-}
-
-/* Options after "(?": i, x, and Oniguruma's m, which is s elsewhere. */
-static int spell_options(struct spell *s)
-{
-    struct pattern *in = &s->in;
-    size_t at = in->i;
-    bool dot = in->dialect == REGEX_ONIGURUMA, on = true, extended = s->open[s->depth].extended;
-    for (; in->i < in->n && in->p[in->i] != ')' && in->p[in->i] != ':'; in->i++) {
-        if (!strchr(options_of(in), in->p[in->i]))
-            return pattern_refuse(in, in->i, "this option");
-        on &= in->p[in->i] != '-';
-        extended = in->p[in->i] == 'x' ? on : extended;
-        in->folds |= in->p[in->i] == 'i';
-        buf_addc(in->out, dot && in->p[in->i] == 'm' ? 's' : in->p[in->i]);
-    }
-    if (in->i >= in->n)
-        return pattern_refuse(in, at, "a group without an end");
-    bool alone = in->p[in->i++] == ')';
-    buf_addc(in->out, ':');
-    if (alone) { /* to the end of the enclosing group */
-        s->depth--;
-        s->open[s->depth].more++;
-    }
-    s->open[s->depth].extended = extended;
-    return 0;
-}
-
-static int spell_open(struct spell *s)
-{
-    struct pattern *in = &s->in;
-    size_t at = in->i - 1;
-    if (s->depth == DEPTH_MAX)
-        return pattern_refuse(in, at, "groups nested this deep");
-    if (next_is(in, '*'))
-        return pattern_refuse(in, at, "this kind of group");
-    s->depth++;
-    s->open[s->depth].begin = in->out->len;
-    s->open[s->depth].more = 0;
-    s->open[s->depth].extended = s->open[s->depth - 1].extended;
-    buf_addc(in->out, '(');
-    if (!next_is(in, '?'))
-        return 0;
-    buf_addc(in->out, in->p[in->i++]);
-    if (in->i < in->n && in->p[in->i] && strchr(options_of(in), in->p[in->i]))
-        return spell_options(s);
-    if (in->i >= in->n || !strchr(":=!<>'", in->p[in->i]))
-        return pattern_refuse(in, at, "this kind of group");
-    buf_addc(in->out, in->p[in->i++]);
-    if (next_is(in, '=') || next_is(in, '!'))
-        buf_addc(in->out, in->p[in->i++]); /* otherwise they could be repeated */
-    return 0;
-}
-
-static int spell_close(struct spell *s)
-{
-    if (!s->depth)
-        return pattern_refuse(&s->in, s->in.i - 1, "a parenthesis that closes nothing");
-    for (unsigned k = 0; k < s->open[s->depth].more; k++)
-        buf_addc(s->in.out, ')');
-    s->atom = s->open[s->depth--].begin;
-    buf_addc(s->in.out, ')');
-    return 0;
-}
-
-/* ---- repetitions --------------------------------------------------------------------------- */
 
 struct braces {
     size_t end; /* end: after the closing brace */
@@ -266,6 +165,131 @@ static bool find_braces(const struct pattern *s, struct braces *b)
     b->end = i + 1;
     return i < s->n && s->p[i] == '}' && b->nlow + b->nhigh;
 }
+
+/* {1} or {1,1} */
+static bool is_once(const struct braces *b)
+{
+    return b->nlow == 1 && *b->low == '1' && (!b->comma || (b->nhigh == 1 && *b->high == '1'));
+}
+
+/* After the opening bracket of a class: its end. */
+static size_t class_end(const struct pattern *s, size_t i)
+{
+    int depth = 1;
+    i += i < s->n && s->p[i] == '^';
+    i += i < s->n && s->p[i] == ']';
+    for (; i < s->n && depth; i++) {
+        if (s->p[i] == '\\')
+            i++;
+        else
+            depth += (s->p[i] == '[') - (s->p[i] == ']');
+    }
+    return i;
+}
+
+/* After an opening parenthesis: (?:...) without alternatives that is not repeated, which Oniguruma
+ * takes as if the parentheses were not there. */
+static bool is_plain_group(const struct pattern *in)
+{
+    struct pattern s = *in;
+    struct braces b;
+    if (s.n - s.i < 2 || memcmp(s.p + s.i, "?:", 2) != 0)
+        return false;
+    int depth = 1;
+    for (; s.i < s.n && depth; s.i++) {
+        char c = s.p[s.i];
+        if (c == '\\')
+            s.i++;
+        else if (c == '[')
+            s.i = class_end(&s, s.i + 1) - 1;
+        else if (c == '|' && depth == 1)
+            return false;
+        else
+            depth += (c == '(') - (c == ')');
+    }
+    char c = s.i < s.n ? s.p[s.i] : '\0';
+    return c != '*' && c != '+' && c != '?' && !(c == '{' && find_braces(&s, &b) && !is_once(&b));
+}
+
+static const char *options_of(const struct pattern *in)
+{
+    return in->dialect == REGEX_RUST ? "imsx-" : "imx-";
+}
+
+/* Options after "(?": i, x, and Oniguruma's m, which is s elsewhere. */
+static int spell_options(struct spell *s)
+{
+    struct pattern *in = &s->in;
+    size_t at = in->i;
+    bool dot = in->dialect == REGEX_ONIGURUMA, on = true, extended = s->open[s->depth].extended;
+    bool folds = s->open[s->depth].folds;
+    for (; in->i < in->n && in->p[in->i] != ')' && in->p[in->i] != ':'; in->i++) {
+        if (!strchr(options_of(in), in->p[in->i]))
+            return pattern_refuse(in, in->i, "this option");
+        on &= in->p[in->i] != '-';
+        extended = in->p[in->i] == 'x' ? on : extended;
+        folds = in->p[in->i] == 'i' ? on : folds;
+        in->folds |= folds;
+        buf_addc(in->out, dot && in->p[in->i] == 'm' ? 's' : in->p[in->i]);
+    }
+    if (in->i >= in->n)
+        return pattern_refuse(in, at, "a group without an end");
+    bool alone = in->p[in->i++] == ')';
+    buf_addc(in->out, ':');
+    if (alone) { /* to the end of the enclosing group */
+        s->depth--;
+        s->open[s->depth].more++;
+    }
+    s->open[s->depth].extended = extended;
+    s->open[s->depth].folds = folds;
+    return 0;
+}
+
+static int spell_open(struct spell *s)
+{
+    struct pattern *in = &s->in;
+    size_t at = in->i - 1;
+    if (s->depth == DEPTH_MAX)
+        return pattern_refuse(in, at, "groups nested this deep");
+    if (next_is(in, '*'))
+        return pattern_refuse(in, at, "this kind of group");
+    bool opaque = !is_plain_group(in);
+    if (opaque && end_run(s))
+        return ERR_DATA;
+    s->depth++;
+    s->open[s->depth].opaque = opaque;
+    s->open[s->depth].folds = s->open[s->depth - 1].folds;
+    s->open[s->depth].begin = in->out->len;
+    s->open[s->depth].more = 0;
+    s->open[s->depth].extended = s->open[s->depth - 1].extended;
+    buf_addc(in->out, '(');
+    if (!next_is(in, '?'))
+        return 0;
+    buf_addc(in->out, in->p[in->i++]);
+    if (in->i < in->n && in->p[in->i] && strchr(options_of(in), in->p[in->i]))
+        return spell_options(s);
+    if (in->i >= in->n || !strchr(":=!<>'", in->p[in->i]))
+        return pattern_refuse(in, at, "this kind of group");
+    buf_addc(in->out, in->p[in->i++]);
+    if (next_is(in, '=') || next_is(in, '!'))
+        buf_addc(in->out, in->p[in->i++]); /* otherwise they could be repeated */
+    return 0;
+}
+
+static int spell_close(struct spell *s)
+{
+    if (!s->depth)
+        return pattern_refuse(&s->in, s->in.i - 1, "a parenthesis that closes nothing");
+    if (s->open[s->depth].opaque && end_run(s))
+        return ERR_DATA;
+    for (unsigned k = 0; k < s->open[s->depth].more; k++)
+        buf_addc(s->in.out, ')');
+    s->atom = s->open[s->depth--].begin;
+    buf_addc(s->in.out, ')');
+    return 0;
+}
+
+/* ---- repetitions --------------------------------------------------------------------------- */
 
 static bool is_less(const char *a, size_t na, const char *b, size_t nb)
 {
@@ -353,6 +377,7 @@ static bool spell_repetition(struct spell *s)
     if (s->wrapped)
         buf_addc(in->out, ')');
     put_callouts(s, braces ? &b : NULL, c == '?');
+    s->run.n = braces && is_once(&b) ? s->run.n : 0;
     s->wrapped = false;
     s->repeated = true;
     return true;
@@ -373,7 +398,7 @@ static bool skip_space(struct spell *s)
 {
     struct pattern after = s->in;
     struct braces b;
-    while (after.i < after.n && after.p[after.i] && strchr(" \t\n\v\f\r", after.p[after.i]))
+    while (after.i < after.n && after.p[after.i] && strchr(SPACES, after.p[after.i]))
         after.i++;
     if (!s->open[s->depth].extended || after.i == s->in.i || after.i == after.n)
         return false;
@@ -383,6 +408,26 @@ static bool skip_space(struct spell *s)
         return false;
     s->in.i = after.i;
     return true;
+}
+
+static int spell_class(struct spell *s)
+{
+    s->in.folding = s->open[s->depth].folds && s->in.dialect == REGEX_ONIGURUMA;
+    s->in.outermost = !s->depth;
+    return end_run(s) ? ERR_DATA : pattern_class(&s->in);
+}
+
+static int spell_backslash(struct spell *s)
+{
+    struct pattern *in = &s->in;
+    size_t at = in->i - 1;
+    uint32_t c;
+    int code = spell_escape(in, &c);
+    s->wrapped = !code && in->out->len > s->atom && in->out->data[s->atom] == '(' &&
+                 !memcmp(in->out->data + s->atom, "(?-i:[", 6);
+    if (code)
+        return code;
+    return c ? put_run(s, c, at) : end_run(s);
 }
 
 static int spell_one(struct spell *s)
@@ -401,25 +446,23 @@ static int spell_one(struct spell *s)
     s->atom = in->out->len;
     in->i += k;
     if (c == '[')
-        return pattern_class(in);
-    if (c == '\\') {
-        int code = spell_escape(in);
-        s->wrapped = !code && in->out->len > s->atom && in->out->data[s->atom] == '(' &&
-                     !memcmp(in->out->data + s->atom, "(?-i:[", 6);
-        return code;
-    }
+        return spell_class(s);
+    if (c == '\\')
+        return spell_backslash(s);
     if (c == '(')
         return spell_open(s);
     if (c == ')')
         return spell_close(s);
     if (c == '#' && s->open[s->depth].extended)
         return pattern_refuse(in, in->i - 1, "a comment");
-    if (refuse_ligature(in, in->i - k))
-        return ERR_DATA;
     if (c == '{')
         buf_addc(in->out, '\\'); /* not a repetition: the character */
     buf_add(in->out, in->p + in->i - k, k);
-    return 0;
+    if (s->open[s->depth].extended && c && strchr(SPACES, c))
+        return 0;
+    if (c && strchr(".^$|", c))
+        return end_run(s);
+    return put_run(s, utf8_at(in->p + in->i - k, &k), in->i - k);
 }
 
 int regex_spell(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
@@ -430,6 +473,8 @@ int regex_spell(const char *where, const char *pattern, size_t n, enum regex_dia
     int code = 0;
     while (s.in.i < n && !code)
         code = spell_one(&s);
+    if (!code)
+        code = end_run(&s);
     if (!code && s.depth)
         code = pattern_refuse(&s.in, n, "a group without an end");
     for (unsigned k = 0; k < s.open[0].more; k++)
