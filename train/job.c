@@ -488,6 +488,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .use = use,
                                 .real = p.real,
                                 .narrow = p.narrow,
+                                .round = p.round,
                                 .tf32 = o->precision.tf32,
                                 .choices = j->tune.at,
                                 .nchoices = j->tune.n,

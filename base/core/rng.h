@@ -17,7 +17,8 @@ enum rng_purpose {
     RNG_SAMPLE = 3,
     RNG_TEST = 4,
     RNG_ORDER = 5,
-    RNG_FIM = 6
+    RNG_FIM = 6,
+    RNG_ROUND = 7
 };
 
 struct rng4 {

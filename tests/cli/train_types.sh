@@ -50,6 +50,23 @@ for optimizer in "sgd --lr 0.1" "sgd --sgd-momentum 0 --lr 0.1" "sgd-sai --lr 1e
     done
 done
 
+bf16="--bf16 --use-precision-aware-optimizer --main-params-dtype bf16"
+random="$bf16 --stochastic-rounding"
+t "likewise with stochastic rounding, of every optimizer's state"
+resumes 7 $random --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16
+resumes 7 --use-precision-aware-optimizer --exp-avg-sq-dtype bf16 --stochastic-rounding
+for optimizer in "sgd --lr 0.1" "sgd-sai --lr 1e-3" "muon --lr 1e-2"; do
+    resumes 7 $random --optimizer $optimizer
+done
+
+t "updates below half of the spacing of bf16 are lost, but not with stochastic rounding"
+for types in --bf16 "$bf16" "$random"; do
+    expect 0 "$TRAIN" run $tiny $cpu $types --init-method-std 0.1 --lr 1e-5 --lr-decay-style constant --train-iters 100 \
+        --log-interval 50 --no-save
+    grep -o "lm loss: [^ ]*" .out | tail -1 | sed 's/.*: //' >>losses
+done
+check awk '{ loss[NR] = $1 } END { exit !(NR == 3 && loss[2] > loss[1] + 0.03 && loss[3] < loss[1] + 0.01) }' losses
+
 t "likewise before the first step that is taken, and SGD-SaI measures that one"
 resumes 2 --optimizer sgd-sai --lr 1e-3 --fp16 --hysteresis 1 --initial-loss-scale 268435456
 check grep -q '"iteration": 3,.*"skipped": 1' a.steps
@@ -99,11 +116,15 @@ expect 2 "$TRAIN" run $tiny $cpu --bf16 --use-precision-aware-optimizer --exp-av
 err_has "--exp-avg-dtype fp8: scaled 8- and 16-bit states are not implemented"
 expect 2 "$TRAIN" run $tiny $cpu --use-precision-aware-optimizer --main-params-dtype fp16 --train-iters 1 --no-save
 err_has "--main-params-dtype fp16"
-expect 2 "$TRAIN" run $tiny $cpu --use-precision-aware-optimizer --optimizer sgd --train-iters 1 --no-save
+expect 2 "$TRAIN" run $tiny $cpu --use-precision-aware-optimizer --optimizer sgd --exp-avg-dtype bf16 --train-iters 1 --no-save
 err_has "expected --optimizer adam"
 expect 0 "$TRAIN" run $tiny $cpu --exp-avg-dtype bf16 --hysteresis 4 --train-iters 1 --no-save
 err_has "--exp-avg-dtype"
 err_has "--hysteresis"
+expect 0 "$TRAIN" run $tiny $cpu --bf16 --use-precision-aware-optimizer --stochastic-rounding --train-iters 1 --no-save
+err_has "--stochastic-rounding has no effect without --main-params-dtype bf16"
+expect 0 "$TRAIN" run $tiny $cpu --bf16 --stochastic-rounding --train-iters 1 --no-save
+err_has "--stochastic-rounding has no effect without --use-precision-aware-optimizer"
 
 for scale in --loss-scale --initial-loss-scale --min-loss-scale; do
     expect 2 "$TRAIN" run $tiny $cpu --fp16 $scale 1e31 --train-iters 1 --no-save

@@ -24,8 +24,10 @@ static int check_optimizer(const struct precision_flags *f, bool adam, struct er
         code = check_type("exp-avg-sq-dtype", f->exp_avg_sq, e);
     if (code)
         return code;
-    if (!adam)
-        return err_set(e, ERR_USAGE, "--use-precision-aware-optimizer: expected --optimizer adam");
+    if (!adam && (f->exp_avg == BF16 || f->exp_avg_sq == BF16))
+        return err_set(e, ERR_USAGE,
+                       "--exp-avg-dtype and --exp-avg-sq-dtype bf16: expected --optimizer adam "
+                       "(others keep their momentum in --main-params-dtype)");
     if (f->main_grads == BF16 && !(f->bf16 && f->grads_bf16))
         return err_set(e, ERR_USAGE,
                        "--main-grads-dtype bf16: expected --bf16 --grad-reduce-in-bf16 with it");
@@ -75,13 +77,16 @@ int precision_of(const struct precision_flags *f, bool adam, struct precision *r
         code = check_optimizer(f, adam, e);
     if (code)
         return code;
-    *ret = (struct precision){
-        .real = f->bf16   ? DTYPE_BF16
-                : f->fp16 ? DTYPE_F16
-                          : DTYPE_F32,
-        .narrow = {.grad = f->bf16 && f->grads_bf16,
-                   .master = narrow && f->main_params == BF16,
-                   .moment = {narrow && f->exp_avg == BF16, narrow && f->exp_avg_sq == BF16}},
-        .scale = scale_of(f)};
+    bool master = narrow && f->main_params == BF16; /* others than Adam keep moments as it, too */
+    bool moment[2] = {adam ? narrow && f->exp_avg == BF16 : master,
+                      adam ? narrow && f->exp_avg_sq == BF16 : master};
+    *ret = (struct precision){.real = f->bf16   ? DTYPE_BF16
+                                      : f->fp16 ? DTYPE_F16
+                                                : DTYPE_F32,
+                              .narrow = {.grad = f->bf16 && f->grads_bf16,
+                                         .master = master,
+                                         .moment = {moment[0], moment[1]}},
+                              .round = f->stochastic && (master || moment[0] || moment[1]),
+                              .scale = scale_of(f)};
     return 0;
 }

@@ -15,18 +15,18 @@
 #include "train/optim/scale.h"
 
 struct precision_flags {
-    bool bf16, fp16, tf32, grads_bf16, aware, consecutive;
+    bool bf16, fp16, tf32, grads_bf16, aware, stochastic, consecutive;
     int main_grads, main_params, exp_avg, exp_avg_sq; /* fp32, bf16, fp16, fp8 */
     double static_scale, first, least;                /* static: 0: not given */
     int64_t window, hysteresis;
     int rule; /* enum scale_rule */
 };
 
-#define PRECISION_TYPE_ROW(S, m, v, n, field, what)                                                \
+#define PRECISION_TYPE_ROW(S, m, v, n, field, what, more)                                          \
     OPT_ROW(.name = n, .type = OPT_CHOICE, .offset = offsetof(S, m.field), .def = "fp32",          \
             .meta = "fp32|bf16|fp16|fp8", .group = "machine", .verbs = v,                          \
             .needs = "use-precision-aware-optimizer", .brief = "type of " what,                    \
-            .help = "type of " what ": fp32 or bf16; fp16 and fp8 are refused")
+            .help = "type of " what more ": fp32 or bf16; fp16 and fp8 are refused")
 
 #define PRECISION_FLAG_ROWS(S, m, v)                                                               \
     OPT_ROW(.name = "bf16", .type = OPT_SWITCH, .offset = offsetof(S, m.bf16), .group = "machine", \
@@ -83,14 +83,26 @@ struct precision_flags {
                 .brief = "let the optimizer's types be chosen",                                    \
                 .help = "the types of what the optimizer keeps are those of --exp-avg-dtype, "     \
                         "--exp-avg-sq-dtype, --main-params-dtype and --main-grads-dtype"),         \
-        PRECISION_TYPE_ROW(S, m, v, "main-grads-dtype", main_grads, "gradients"),                  \
-        PRECISION_TYPE_ROW(S, m, v, "main-params-dtype", main_params, "master weights"),           \
-        PRECISION_TYPE_ROW(S, m, v, "exp-avg-dtype", exp_avg, "Adam's first moments"),             \
-        PRECISION_TYPE_ROW(S, m, v, "exp-avg-sq-dtype", exp_avg_sq, "Adam's second moments")
+        PRECISION_TYPE_ROW(S, m, v, "main-grads-dtype", main_grads, "gradients", ""),              \
+        PRECISION_TYPE_ROW(S, m, v, "main-params-dtype", main_params, "master weights",            \
+                           ", and of the momentum of other optimizers than adam"),                 \
+        PRECISION_TYPE_ROW(S, m, v, "exp-avg-dtype", exp_avg, "Adam's first moments", ""),         \
+        PRECISION_TYPE_ROW(S, m, v, "exp-avg-sq-dtype", exp_avg_sq, "Adam's second moments", ""),  \
+        OPT_ROW(.name = "stochastic-rounding", .type = OPT_SWITCH,                                 \
+                .offset = offsetof(S, m.stochastic), .group = "machine", .verbs = v,               \
+                .needs = "use-precision-aware-optimizer; "                                         \
+                         "main-params-dtype=bf16, exp-avg-dtype=bf16, exp-avg-sq-dtype=bf16",      \
+                .brief = "round what is kept in bf16 at random",                                   \
+                .help =                                                                            \
+                    "master weights and moments that are kept in bf16 are rounded up or down at "  \
+                    "random, so that their mean is the exact number and small updates add up, "    \
+                    "instead of to the nearest. The choice follows from --seed, the step and the " \
+                    "element, in every layout. On the CPU only")
 
 struct precision {
     enum dtype real;
     struct ops_narrow narrow;
+    bool round; /* stochastically, what is kept in bf16 */
     struct loss_scale scale;
 };
 

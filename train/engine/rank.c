@@ -254,6 +254,8 @@ static void rank_shape(struct rank *r)
                               .eps = c->eps,
                               .momentum = c->momentum,
                               .tuning = c->tuning,
+                              .rounds = c->round,
+                              .seed = c->seed,
                               .clip = c->clip};
     optim_open(&r->optim, c->layout.mesh, c->rank);
 }
@@ -321,6 +323,17 @@ static void merge(struct rank *r, int64_t n)
     r->config.micros /= n;
 }
 
+/* Kernels of Muon and the like were not measured with weights in BF16. */
+static int check_master(const struct rank_config *c, const struct dev_desc *desc, struct err *e)
+{
+    if (c->narrow.master && c->optimizer != OPTIM_ADAM && !desc->host)
+        return err_set(e, ERR_USAGE,
+                       "main-params-dtype bf16 with another optimizer than adam is not implemented "
+                       "for %s",
+                       desc->name);
+    return 0;
+}
+
 int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc *desc,
               struct err *e)
 {
@@ -332,6 +345,8 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
     int code = spec_check(&c->spec, e);
     if (!code && c->layout.mesh.cp > 1)
         code = check_context(c, desc, e);
+    if (!code)
+        code = check_master(c, desc, e);
     if (!code)
         code = rank_ops(r, e);
     if (!code)

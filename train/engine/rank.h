@@ -98,6 +98,7 @@ struct rank_config {
      * moments and gradients, but for `narrow`; DTYPE_F64 for gradient checks */
     enum dtype real;
     struct ops_narrow narrow;
+    bool round;                       /* stochastically, what the optimizer keeps in BF16 */
     bool tf32;                        /* a GPU's products of F32 in TF32 */
     const struct ops_choice *choices; /* of algorithms, as in struct ops_config */
     size_t nchoices;

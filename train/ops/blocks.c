@@ -42,6 +42,7 @@ void op_momentum(struct ops *o, const struct momentum_args *a)
     ops_need_1d(c, "skip", a->skip, DTYPE_I32, 1);
     if (!tensor_none(a->number))
         ops_need_1d(c, "number", a->number, DTYPE_F64, 1);
+    ops_need_rounding(c, a->round);
     o->call(o, OP_MOMENTUM, a);
 }
 
@@ -55,6 +56,7 @@ void op_decayed(struct ops *o, const struct decayed_args *a)
         ops_need_1d(c, "gsnr", a->gsnr, DTYPE_F64, 1);
     ops_need_1d(c, "skip", a->skip, DTYPE_I32, 1);
     ops_need_1d(c, "values", a->values, DTYPE_F64, STEP_VALUES);
+    ops_need_rounding(c, a->round);
     o->call(o, OP_DECAYED, a);
 }
 

@@ -38,6 +38,7 @@ struct momentum_args {
     struct tensor y, m, g, factor, skip, number /* or none */;
     double momentum;
     bool nesterov;
+    struct rounding round; /* of m, and of y where it is m's memory */
 };
 
 /*
@@ -49,6 +50,7 @@ struct decayed_args {
     struct tensor p, x, gsnr, skip, values;
     bool decays;
     double scale;
+    struct rounding round; /* of p */
 };
 
 /* y = s y + t x, and x = x / (|x| + 1e-7) of any number of elements: of the type `master`, without

@@ -35,4 +35,7 @@ void ops_need_host(const struct ops *o, enum op op, const char *form);
 /* n: rows of the tensor; 0 where they cannot have numbers of their own. */
 void ops_need_drop(struct check c, struct dropout d, int64_t n);
 
+/* What stochastic rounding reads, if there is any (rounding.h). */
+void ops_need_rounding(struct check c, struct rounding r);
+
 #endif

@@ -373,6 +373,7 @@ void op_adamw(struct ops *o, const struct adamw_args *a)
     if (!tensor_none(a->skip))
         need_typed(c, "skip", a->skip, DTYPE_I32, 1);
     BUG_ON(!tensor_none(a->copy) && o->real == o->master, "adamw: a copy of the same type");
+    ops_need_rounding(c, a->round);
     o->call(o, OP_ADAMW, a);
 }
 
@@ -394,6 +395,7 @@ void op_sgd(struct ops *o, const struct sgd_args *a)
     if (!tensor_none(a->skip))
         need_typed(c, "skip", a->skip, DTYPE_I32, 1);
     BUG_ON(!tensor_none(a->copy) && o->real == o->master, "sgd: a copy of the same type");
+    ops_need_rounding(c, a->round);
     o->call(o, OP_SGD, a);
 }
 

@@ -241,6 +241,20 @@ struct cap_args {
 };
 
 /*
+ * How an optimizer's op stores weights and moments in BF16: to the nearest without `runs`, else
+ * stochastically, a number between two neighbours as either of them, with the mean of the number
+ * itself. The random bits are a function of the seed, the optimizer's step (*number), the tensor
+ * that an element belongs to, its index in the whole tensor, and which of weights and moments it
+ * is (rounding.h). Other types are not affected.
+ */
+struct rounding {
+    struct tensor runs;   /* I32 [k, RUN_INTS] or none: where each tensor lies in a flat range */
+    struct tensor number; /* F64 [1] */
+    uint64_t seed;
+    int64_t first; /* where element 0 of the call lies in that range */
+};
+
+/*
  * AdamW (Loshchilov & Hutter 2019) on n elements, contiguous, in place: with g' = g * factor
  *     m = beta1 m + (1 - beta1) g', v = beta2 v + (1 - beta2) g'^2,
  *     p = p (1 - lr decay) - lr / (1 - beta1^n) m / (sqrt(v / (1 - beta2^n)) + eps)
@@ -255,6 +269,7 @@ struct adamw_args {
     struct tensor values, segments;
     int64_t first;
     double beta1, beta2, eps;
+    struct rounding round; /* of p, m and v */
 };
 
 /*
@@ -267,6 +282,7 @@ struct sgd_args {
     struct tensor p, g, m /* or none */, factor, skip, copy, values, segments; /* as AdamW's */
     int64_t first;
     double momentum;
+    struct rounding round; /* of p and m */
 };
 
 /* total (F64 [1]) += sum of squares of x (contiguous), in double, by fixed chunks. */

@@ -7,6 +7,7 @@
 #include "train/ops/blocks.h"
 #include "train/ops/experts.h"
 #include "train/ops/head_norm.h"
+#include "train/ops/rounding.h"
 #include "train/ops/values.h"
 #include "train/tensor/box.h"
 
@@ -23,6 +24,7 @@ enum { FIELDS = 12, ARGS_MAX = 2048, GRAIN = 1 << 14, PIECE = 1 << 20 };
 struct field {
     size_t at; /* of a struct tensor in the args */
     enum way way;
+    uint32_t rounded; /* by the struct rounding of the args: 1 + which (rounding.h); 0: it is not */
 };
 
 struct widen_row {
@@ -33,7 +35,11 @@ struct widen_row {
 #define ROW(op) .size = sizeof(struct op##_args), .field
 #define F(op, name, way)                                                                           \
     {                                                                                              \
-        offsetof(struct op##_args, name), way                                                      \
+        offsetof(struct op##_args, name), way, 0                                                   \
+    }
+#define ROUNDED(op, name, which)                                                                   \
+    {                                                                                              \
+        offsetof(struct op##_args, name), BOTH, 1 + (which)                                        \
     }
 
 /* A tensor that an op writes in part only is BOTH: the rest keeps its value. */
@@ -68,16 +74,18 @@ static const struct widen_row rows[OP_COUNT] = {
     [OP_MERGE] = {ROW(merge) = {F(merge, o, BOTH), F(merge, part_o, IN)}},
     [OP_XENT_STATS] = {ROW(xent_stats) = {F(xent_stats, logits, IN)}},
     [OP_XENT_LOSS] = {ROW(xent_loss) = {F(xent_loss, logits, BOTH)}},
-    [OP_ADAMW] = {ROW(adamw) = {F(adamw, p, BOTH), F(adamw, m, BOTH), F(adamw, v, BOTH),
-                                F(adamw, g, IN)}},
-    [OP_SGD] = {ROW(sgd) = {F(sgd, p, BOTH), F(sgd, m, BOTH), F(sgd, g, IN)}},
+    [OP_ADAMW] = {ROW(adamw) = {ROUNDED(adamw, p, ROUND_WEIGHT), ROUNDED(adamw, m, ROUND_MOMENT),
+                                ROUNDED(adamw, v, ROUND_MOMENT + 1), F(adamw, g, IN)}},
+    [OP_SGD] = {ROW(sgd) = {ROUNDED(sgd, p, ROUND_WEIGHT), ROUNDED(sgd, m, ROUND_MOMENT),
+                            F(sgd, g, IN)}},
     [OP_SUMSQ] = {ROW(sumsq) = {F(sumsq, x, IN)}},
     [OP_CLIP] = {ROW(clip) = {{0}}},
     [OP_MOMENTS] = {ROW(moments) = {F(moments, x, IN)}},
     [OP_GSNR] = {ROW(gsnr) = {{0}}},
-    [OP_MOMENTUM] = {ROW(momentum) = {F(momentum, y, OUT), F(momentum, m, BOTH),
+    /* m after y, whose memory it may be */
+    [OP_MOMENTUM] = {ROW(momentum) = {F(momentum, y, OUT), ROUNDED(momentum, m, ROUND_MOMENT),
                                       F(momentum, g, IN)}},
-    [OP_DECAYED] = {ROW(decayed) = {F(decayed, p, BOTH), F(decayed, x, IN)}},
+    [OP_DECAYED] = {ROW(decayed) = {ROUNDED(decayed, p, ROUND_WEIGHT), F(decayed, x, IN)}},
     [OP_COMBINE] = {ROW(combine) = {F(combine, y, BOTH), F(combine, x, IN)}},
     [OP_SELECT] = {ROW(select) = {{0}}},
     [OP_UNIT] = {ROW(unit) = {F(unit, x, BOTH)}},
@@ -106,6 +114,8 @@ union args {
     struct adamw_args adamw;
     struct sgd_args sgd;
     struct sumsq_args sumsq;
+    struct momentum_args momentum;
+    struct decayed_args decayed;
 };
 
 static struct tensor *tensor_at(union args *a, size_t at)
@@ -130,6 +140,15 @@ static enum way way_of(enum op op, const void *args, const struct field *f)
     return f->way;
 }
 
+static struct rounding rounding_of(enum op op, const union args *a)
+{
+    return op == OP_ADAMW      ? a->adamw.round
+           : op == OP_SGD      ? a->sgd.round
+           : op == OP_MOMENTUM ? a->momentum.round
+           : op == OP_DECAYED  ? a->decayed.round
+                               : (struct rounding){0};
+}
+
 /* ---- casts over the host's threads ----------------------------------------------------------- */
 
 struct cast_job {
@@ -137,6 +156,8 @@ struct cast_job {
     bool add;  /* to += from */
     bool gaps; /* one row of `width` at a time, else `each` elements anywhere */
     int64_t rows, width, each;
+    struct rounding round; /* with runs: stochastically; of tensors without gaps */
+    uint64_t key;
 };
 
 static char *element(struct tensor t, int64_t i)
@@ -149,6 +170,27 @@ static void cut_off(char *to, enum dtype type, const char *from, int64_t n)
 {
     for (int64_t i = 0; i < n && type == DTYPE_BF16; i++)
         memcpy(to + 2 * i, from + 4 * i + 2, 2);
+}
+
+/* Elements `begin` to `end` of the tensor, all in one run or not. */
+static void cast_rounded(const struct cast_job *j, int64_t begin, int64_t end)
+{
+    const struct number_run *run = j->round.runs.data;
+    int64_t n = j->round.runs.size[0], place = j->round.first + begin, k = run_find(run, n, place);
+    uint64_t e = 0, block = UINT64_MAX;
+    uint16_t *to = j->to.data;
+    struct rng4 random = {{0}};
+    for (int64_t i = begin; i < end; i++, place++) {
+        if (k + 1 < n && run[k + 1].begin <= place) {
+            k = run_find(run, n, place);
+            block = UINT64_MAX;
+        }
+        e = run_index(&run[k], place);
+        if (e / 8 != block)
+            random = round_block(j->key, run[k].stream, e);
+        block = e / 8;
+        to[i] = round_bf16(((const float *)j->from.data)[i], round_bits(random, e));
+    }
 }
 
 static void cast_run(const struct cast_job *j, char *to, const char *from, int64_t n)
@@ -178,7 +220,9 @@ static void cast_task(void *arg, int task, int thread)
     const struct cast_job *j = arg;
     int64_t begin = task * j->each, end = begin + j->each < j->rows ? begin + j->each : j->rows;
     (void)thread;
-    if (!j->gaps)
+    if (!tensor_none(j->round.runs))
+        cast_rounded(j, begin, end);
+    else if (!j->gaps)
         cast_run(j, element(j->to, begin), element(j->from, begin), end - begin);
     for (int64_t i = begin; i < end && j->gaps; i++)
         cast_run(j, element(j->to, i * j->to.stride), element(j->from, i * j->from.stride),
@@ -199,6 +243,26 @@ static void cast(struct ops *o, struct tensor to, struct tensor from, bool add)
         j.each = j.width < GRAIN ? GRAIN / j.width : 1;
     }
     pool_run(o->dev->pool, (int)((j.rows + j.each - 1) / j.each), cast_task, &j);
+}
+
+/* The same stochastically, where the args say so and the type has it. */
+static void cast_out(struct ops *o, struct tensor to, struct tensor from, struct rounding r,
+                     uint32_t rounded)
+{
+    int64_t n = tensor_count(to);
+    if (!n || !rounded || tensor_none(r.runs) || to.dtype != DTYPE_BF16) {
+        cast(o, to, from, false);
+        return;
+    }
+    double step = FAULT("round_step") ? 1 : *(const double *)r.number.data;
+    uint32_t which = FAULT("round_which") ? ROUND_WEIGHT : rounded - 1;
+    struct cast_job j = {.to = to,
+                         .from = from,
+                         .rows = n,
+                         .each = GRAIN,
+                         .round = r,
+                         .key = round_key(r.seed, which, (uint64_t)step)};
+    pool_run(o->dev->pool, (int)((n + GRAIN - 1) / GRAIN), cast_task, &j);
 }
 
 /* ---- one call of an entry -------------------------------------------------------------------- */
@@ -236,7 +300,8 @@ static void run_wide(struct ops *o, enum op op, union args *a, bool live)
     run_entry(o, op, a, live);
     for (int i = 0; i < FIELDS && live; i++)
         if (way[i] & OUT)
-            cast(o, narrow[i], *tensor_at(a, r->field[i].at), false);
+            cast_out(o, narrow[i], *tensor_at(a, r->field[i].at), rounding_of(op, a),
+                     r->field[i].rounded);
     slab_reset(o->workspace, mark);
 }
 
@@ -257,12 +322,14 @@ static union args flat_piece(enum op op, const union args *a, int64_t begin, int
         p.sgd.m = piece_of(a->sgd.m, begin, n);
         p.sgd.g = piece_of(a->sgd.g, begin, n);
         p.sgd.first += begin;
+        p.sgd.round.first += begin;
     } else {
         p.adamw.p = piece_of(a->adamw.p, begin, n);
         p.adamw.m = piece_of(a->adamw.m, begin, n);
         p.adamw.v = piece_of(a->adamw.v, begin, n);
         p.adamw.g = piece_of(a->adamw.g, begin, n);
         p.adamw.first += begin;
+        p.adamw.round.first += begin;
     }
     return p;
 }

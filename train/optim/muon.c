@@ -5,6 +5,7 @@
 
 #include "base/core/fault.h"
 #include "train/ops/blocks.h"
+#include "train/optim/rounding.h"
 
 bool muon_takes(const struct param *q)
 {
@@ -95,7 +96,8 @@ static void muon_piece(const struct matrix *m, struct zero_piece p, const struct
                                                     .factor = o->factor,
                                                     .skip = o->skip,
                                                     .momentum = o->tuning.muon_momentum,
-                                                    .nesterov = o->tuning.muon_nesterov});
+                                                    .nesterov = o->tuning.muon_nesterov,
+                                                    .round = rounding_from(o, p.begin)});
         if (m->source->counts)
             copy_boxes(m, part, p, true);
     } else {
@@ -107,7 +109,8 @@ static void muon_piece(const struct matrix *m, struct zero_piece p, const struct
                        .skip = o->skip,
                        .values = o->values,
                        .decays = q->decay,
-                       .scale = muon_scale_of(&o->tuning, m->whole.size[0], m->whole.size[1])});
+                       .scale = muon_scale_of(&o->tuning, m->whole.size[0], m->whole.size[1]),
+                       .round = rounding_from(o, p.begin)});
         optim_copy(o, m->ops, p);
     }
     slab_reset(m->ops->workspace, mark);

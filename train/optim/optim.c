@@ -7,6 +7,7 @@
 #include "base/core/mem.h"
 #include "train/ops/values.h"
 #include "train/optim/muon.h"
+#include "train/optim/rounding.h"
 #include "train/optim/sai.h"
 
 /* ---- rules ------------------------------------------------------------------------------- */
@@ -25,7 +26,8 @@ static void update_adam(const struct optim *o, struct ops *ops, const struct opt
                                        .first = FAULT("segment_first") ? 0 : x->first,
                                        .beta1 = o->beta1,
                                        .beta2 = o->beta2,
-                                       .eps = o->eps});
+                                       .eps = o->eps,
+                                       .round = rounding_from(o, x->first)});
 }
 
 static void update_sgd(const struct optim *o, struct ops *ops, const struct optim_piece *x)
@@ -39,7 +41,8 @@ static void update_sgd(const struct optim *o, struct ops *ops, const struct opti
                                    .values = o->values,
                                    .segments = o->segments,
                                    .first = x->first,
-                                   .momentum = o->momentum});
+                                   .momentum = o->momentum,
+                                   .round = rounding_from(o, x->first)});
 }
 
 const struct optim_rule *optim_rule(enum optim_kind kind)
@@ -132,6 +135,8 @@ static void make_segments(struct optim *o)
 void optim_put(const struct optim *o, struct dev *d)
 {
     d->fn->copy(d, STREAM_COMPUTE, o->segments.data, o->segment, tensor_bytes(o->segments));
+    if (o->rounds)
+        d->fn->copy(d, STREAM_COMPUTE, o->runs.data, o->run, tensor_bytes(o->runs));
     d->fn->sync(d, STREAM_COMPUTE);
 }
 
@@ -142,6 +147,8 @@ void optim_open(struct optim *o, struct mesh m, int rank)
     o->column = o->tuning.sai_shard ? at.tp : 0;
     o->last_stage = at.pp > 0;
     make_segments(o);
+    if (o->rounds)
+        o->nruns = rounding_runs(o->params, &o->run);
     if (!o->rule->blocks)
         return;
     o->gsnr_source = mem_new((size_t)o->params->n + 1, sizeof(*o->gsnr_source));
@@ -153,8 +160,10 @@ void optim_finish(struct optim *o)
 {
     free(o->gsnr_source);
     free(o->segment);
+    free(o->run);
     o->gsnr_source = NULL;
     o->segment = NULL;
+    o->run = NULL;
 }
 
 /* ---- a step ------------------------------------------------------------------------------ */
@@ -173,6 +182,8 @@ void optim_take(struct optim *o, struct slab *optimizer, struct slab *activation
         o->stats = slab_1d(activations, DTYPE_F64, 3 * n);
     }
     o->segments = slab_2d(activations, DTYPE_I32, o->nsegments, SEGMENT_INTS);
+    if (o->rounds)
+        o->runs = slab_2d(activations, DTYPE_I32, o->nruns, RUN_INTS);
     o->total = slab_1d(activations, DTYPE_F64, 1);
     o->norm = slab_1d(activations, DTYPE_F64, 1);
     o->factor = slab_1d(activations, DTYPE_F64, 1);

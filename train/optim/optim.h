@@ -31,6 +31,7 @@ enum optim_kind {
 };
 
 struct optim;
+struct number_run;
 
 /* Elements that a call updates, and what belongs to them. */
 struct optim_piece {
@@ -92,6 +93,12 @@ struct optim {
     struct tensor segments; /* of the slab (ops/segments.h), those of `segment` once they are put */
     struct update_segment *segment;
     int nsegments;
+    /* stochastic rounding of what is kept in BF16 (optim/rounding.h) */
+    bool rounds;
+    uint64_t seed;
+    struct tensor runs; /* of the slab, those of `run` once they are put */
+    struct number_run *run;
+    int nruns;
     struct tensor skip; /* I32 [1]: 1 if the norm was not finite and nothing was done */
     /* of a rule with blocks: the model's, of columns (sai.h) */
     int columns, column;

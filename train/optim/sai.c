@@ -4,6 +4,7 @@
 #include "base/core/fault.h"
 #include "train/ops/blocks.h"
 #include "train/ops/values.h"
+#include "train/optim/rounding.h"
 
 /* ---- blocks ------------------------------------------------------------------------------ */
 
@@ -112,14 +113,16 @@ void sai_update(const struct optim *o, struct ops *ops, const struct optim_piece
                                              .factor = o->factor,
                                              .skip = o->skip,
                                              .momentum = o->momentum,
-                                             .number = step_value(o->values, STEP_NUMBER)});
+                                             .number = step_value(o->values, STEP_NUMBER),
+                                             .round = rounding_from(o, x->first)});
     op_decayed(ops, &(struct decayed_args){.p = x->p,
                                            .x = step,
                                            .gsnr = sai_gsnr(o, x->of),
                                            .skip = o->skip,
                                            .values = o->values,
                                            .decays = x->decays,
-                                           .scale = 1});
+                                           .scale = 1,
+                                           .round = rounding_from(o, x->first)});
     if (!tensor_none(x->copy) && !FAULT("sai_copy"))
         op_copy(ops, &(struct copy_args){.y = x->copy, .x = x->p});
     slab_reset(ops->workspace, mark);

@@ -525,8 +525,8 @@ const struct param *params_same(const struct params *p, const struct param *as)
 
 /* ---- initial values ------------------------------------------------------------------------ */
 
-/* FNV-1a: the stream of a tensor is its name, in every layout and every version. */
-static uint32_t name_stream(const char *name)
+/* FNV-1a */
+uint32_t param_stream(const char *name)
 {
     uint32_t h = 2166136261u;
     for (; *name; name++)
@@ -538,7 +538,7 @@ static void init_row(const struct param *p, const struct param_source *s, uint64
                      int64_t row, float *to)
 {
     uint64_t index = (uint64_t)((s->begin[0] + row) * s->size[1] + s->begin[1]);
-    rng_normal(seed, RNG_INIT, name_stream(s->name), index, (uint64_t)s->count[1], to);
+    rng_normal(seed, RNG_INIT, param_stream(s->name), index, (uint64_t)s->count[1], to);
     for (int64_t i = 0; i < s->count[1]; i++)
         to[i] = (float)((double)to[i] * p->std);
 }

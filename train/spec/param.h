@@ -131,6 +131,10 @@ const struct param *params_find(const struct params *p, enum param_kind kind, in
 /* The same parameter of another rank's table or another model's. */
 const struct param *params_same(const struct params *p, const struct param *as);
 
+/* The stream of a global tensor's random numbers: a hash of its name, in every layout and version.
+ */
+uint32_t param_stream(const char *name);
+
 /*
  * Initial values of a parameter into `to` (count floats on the host), a function of (seed, global
  * tensor's name, global index) alone, so the same on every layout. Padding rows are 0.

@@ -113,6 +113,7 @@ static struct rank_config configure(struct cell_rank *c)
                                 .use = MODEL_TRAIN,
                                 .real = cell->real,
                                 .narrow = cell->narrow,
+                                .round = cell->round,
                                 .scale = cell->scale,
                                 .threads = 1,
                                 .micro_batch = cell_rows(cell),

@@ -64,6 +64,7 @@ struct cell {
     unsigned overlap; /* bits of enum cell_overlap */
     uint64_t init;    /* seed of weights and dropout; 0: CELL_INIT */
     struct ops_narrow narrow;
+    bool round; /* stochastically */
     struct loss_scale scale;
     /* Each rank before its first step, or NULL. */
     void (*begin)(void *arg, struct rank *r);

@@ -95,12 +95,20 @@ static void options(void)
     T_OK(precision_of(&f, true, &p, &e), &e);
     T_CHECK(p.narrow.moment[0] && !p.narrow.moment[1] && !p.narrow.master);
     T_ERR(precision_of(&f, false, &p, &e), &e, ERR_USAGE, "--optimizer adam");
+    f.stochastic = true;
+    T_OK(precision_of(&f, true, &p, &e), &e);
+    T_CHECK(p.round);
+    f.exp_avg = 0;
+    T_OK(precision_of(&f, true, &p, &e), &e);
+    T_CHECK(!p.round); /* nothing is kept in bf16 */
     f.main_grads = 1;
     T_ERR(precision_of(&f, true, &p, &e), &e, ERR_USAGE, "--grad-reduce-in-bf16");
     f.grads_bf16 = true;
     f.main_params = 1;
     T_OK(precision_of(&f, true, &p, &e), &e);
-    T_CHECK(p.narrow.grad && p.narrow.master);
+    T_CHECK(p.narrow.grad && p.narrow.master && !p.narrow.moment[0] && p.round);
+    T_OK(precision_of(&f, false, &p, &e), &e); /* momentum is of the type of the weights */
+    T_CHECK(p.narrow.master && p.narrow.moment[0] && p.narrow.moment[1]);
 }
 
 T_MAIN(T_CASE(megatron), T_CASE(deepspeed), T_CASE(fixed), T_CASE(options))
