@@ -21,7 +21,7 @@ static struct query query_at(const struct attention_args *a, int64_t s, int64_t 
     int64_t len = ints(a->k_len)[s], first = 0;
     int64_t last = len - count + i + (part ? ints(a->ahead)[s] : 0);
     if (a->window > 0 && last - a->window + 1 > 0)
-        first = last - a->window + 1;
+        first = last - a->window + (FAULT("attention_window") ? 2 : 1);
     if (FAULT("attention_ahead"))
         last = len - count + i;
     last = last < len ? last : len - 1;
