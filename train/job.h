@@ -35,7 +35,8 @@ struct job_world {
     /* The collectives of this process on a mesh of `ranks`; NULL where there is one process. */
     int (*open)(struct comm *ret, void *state, struct mesh m, struct err *e);
     void *state;
-    bool one_output; /* what all of them write to stderr comes out in one place */
+    bool one_output; /* mpirun or srun passes on what they write: to stderr from all of them into
+                      * one place, and stdout need not end at a terminal where it is one */
 };
 
 struct job {

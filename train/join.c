@@ -91,9 +91,7 @@ int join_world(struct join *j, const struct train_options *o, const struct launc
                struct job_world *ret, struct err *e)
 {
     *ret = (struct job_world){.rank = p->rank, .ranks = p->world};
-    if (p->world == 1)
-        return 0;
-    int code = join_any(j, o->timeout_minutes * 60, p, ret, e);
+    int code = p->world == 1 ? 0 : join_any(j, o->timeout_minutes * 60, p, ret, e);
     ret->one_output = p->by == LAUNCH_OPEN_MPI || p->by == LAUNCH_SLURM;
     return code;
 }

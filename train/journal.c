@@ -419,6 +419,12 @@ void journal_close(struct journal *j)
     *j = (struct journal){0};
 }
 
+bool journal_for_people(const struct job *j)
+{
+    return isatty(STDOUT_FILENO) && !j->o->world->one_output && j->o->log_format == LOG_CORE &&
+           opts_origin(j->opts, "log-format") != FROM_FLAG;
+}
+
 /* ---- what is about to run ---------------------------------------------------------------- */
 
 void journal_introduce(const struct job *j)

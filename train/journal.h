@@ -75,6 +75,8 @@ int journal_sync(struct journal *j, struct err *e);
 void journal_close(struct journal *j);
 
 struct job;
+/* Whether log lines are short: on a terminal, unless a format was named. */
+bool journal_for_people(const struct job *j);
 /* Says what is about to run: parameters, device, memory, steps. */
 void journal_introduce(const struct job *j);
 

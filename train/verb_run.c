@@ -546,8 +546,7 @@ static void start_meter(struct run *r)
     r->meter.rate_unit = "tokens";
     r->meter.rate_per_count = (double)j->global_batch * (double)j->seq_length;
     r->journal.meter = &r->meter;
-    r->journal.brief = isatty(STDOUT_FILENO) && j->o->log_format == LOG_CORE &&
-                       opts_origin(j->opts, "log-format") != FROM_FLAG;
+    r->journal.brief = journal_for_people(j);
     r->meter.last = 0; /* it stands there from the first step on */
     progress_update(&r->meter, r->meter.from, NULL);
 }

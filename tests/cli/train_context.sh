@@ -35,6 +35,7 @@ t "processes that share sequences learn what one process learns"
 "$TRAIN" run $tiny --train-iters 10 --save one >/dev/null 2>&1
 for how in p2p all_gather a2a; do
     expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 10 --save cp-$how --context-parallel-size 2 --cp-comm-type $how
+    out_has " iteration       10/      10 | consumed samples: " # mpirun's stdout is a terminal, that of scripts is not
     agree one cp-$how
 done
 expect 0 "$CONVERT" verify cp-p2p/iter_0000010
