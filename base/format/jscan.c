@@ -432,7 +432,7 @@ static int step_structure(struct jscan *j, char c, struct err *e)
             return jscan_bad(j, in_array(j) ? "expected ',' or ']'" : "expected ',' or '}'", e);
         return jscan_pop(j, e);
     default:
-        return jscan_bad(j, "more data after the object", e);
+        return jscan_bad(j, c == '{' && j->cr ? JSONL_CR : "more data after the object", e);
     }
 }
 
@@ -459,7 +459,10 @@ static int step(struct jscan *j, char c, bool *ret_again, struct err *e)
     default:
         if (j->state >= MINUS)
             return step_number(j, c, ret_again, e);
-        return jsonl_white(c) ? 0 : step_structure(j, c, e);
+        if (!jsonl_white(c))
+            return step_structure(j, c, e);
+        j->cr = c == '\r' && j->state == DONE;
+        return 0;
     }
 }
 

@@ -33,6 +33,7 @@ struct jscan {
     /* private */
     int state, after; /* what comes next; after a literal, number or string */
     uint64_t at;      /* bytes consumed */
+    bool cr;          /* the last one between tokens was a CR */
     size_t depth;
     unsigned char array[JSCAN_DEPTH / 8]; /* bit d: level d is an array */
     struct buf name;                      /* of the current member, up to the longest wanted name */

@@ -336,7 +336,18 @@ static int by_walk(struct jsonl *j, const char *line, size_t n, struct jsonl_val
         rc = take_object(j, &w, &j->keys.root, ret);
     if (!rc && w.i < w.n)
         rc = json_expected(&w, "the end of the line");
+    else
+        return rc;
+    const char *p = line + w.at[w.i];
+    for (bool object = *p == '{'; object && p > line && jsonl_white(p[-1]);)
+        if (*--p == '\r')
+            return err_set(e, ERR_DATA, "byte %zu: " JSONL_CR, (size_t)w.at[w.i]);
     return rc;
+}
+
+bool jsonl_is_cr(const char *message)
+{
+    return strstr(message, JSONL_CR);
 }
 
 int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret, struct err *e)

@@ -341,7 +341,7 @@ static int check_empty(const struct build *b, struct err *e)
         err_set(e, ERR_DATA, "%s: has no documents", source_name(&b->source, 0));
     if (!c->bad && !c->filtered && b->source.ninputs > 1)
         err_set(e, ERR_DATA, "no documents in the %zu inputs", b->source.ninputs);
-    return err_hint(e, "--allow-empty writes a dataset without documents");
+    return err_hint(e, b->cr ? JSONL_CR_CURE : "--allow-empty writes a dataset without documents");
 }
 
 static int build_write_all(struct build *b, struct err *e)

@@ -53,22 +53,10 @@ static bool like_text(const struct build *b, const struct item *it, const struct
     return p < end && *p != '{';
 }
 
-/* Records on lines that end in CR alone look like one. */
-static bool ends_in_cr(const struct item *it, const struct bad *bad)
-{
-    const char *p = it->text.data + bad->at, *end = p + bad->n;
-    if (it->kind != ITEM_LINES)
-        return false;
-    while (p < end && (p = memchr(p, '\r', (size_t)(end - p))) != NULL && ++p < end)
-        if (*p == '{')
-            return true;
-    return false;
-}
-
 static const char *bad_cure(const struct build *b, const struct item *it, const struct bad *bad)
 {
-    if (ends_in_cr(it, bad))
-        return "its lines end in CR alone: convert it, tr '\\r' '\\n' <FILE >OTHER";
+    if (jsonl_is_cr(it->why.data + bad->why))
+        return JSONL_CR_CURE;
     return like_text(b, it, bad)
                ? "if this is plain text, --input-format text takes each line as a document"
                : "--on-bad-record skip drops such records, quarantine also keeps them in a file";
@@ -90,6 +78,7 @@ static int take_bad(struct build *b, const struct item *it, struct err *e)
             return err_hint(e, "%s", bad_cure(b, it, bad));
         }
         b->counts.bad++;
+        b->cr |= jsonl_is_cr(it->why.data + bad->why);
         if (b->q->note && b->notes++ < BUILD_NOTES)
             b->q->note(b->q->arg, place.msg);
         if (b->q->on_bad == BAD_QUARANTINE)

@@ -29,6 +29,7 @@ struct build {
     struct encode_plan plan;
     atomic_uint_least64_t under_way; /* of the plan */
     atomic_uint_least64_t filled;    /* bytes of the inputs read by the last fill */
+    bool cr;                         /* lines of an input end in CR alone */
     int64_t eod;                     /* of the tokenizer or the framed stream; -1: none */
     const char *eod_piece;
     char *prefix; /* of the request, with the number of the share */

@@ -5,7 +5,8 @@
     long_text.py BUILD [--mb 1 8] [--kinds letters dna ...] [--workers 1 2] [--prep] [--peer MB] [--other] TOKENIZER...
 
 Each text is one JSONL record (newlines are escaped there). Printed for each tokenizer, kind, size and number of workers:
-processor seconds, peak of memory, and the steps that tok counts for each byte (tok_work_steps). --peer: seconds and
+processor seconds, peak of memory, and the steps that tok counts for each byte (tok_work_steps; a line below 4 MiB is encoded whole, so
+that these are counted by bench_long). --steps: these alone. --peer: seconds and
 peak of Hugging Face's tokenizers on so many MB, where the tokenizer is a tokenizer.json (in this Python). --other: the first
 tokenizer, a byte-level tokenizer.json, also with a pattern of no known family."""
 
@@ -56,6 +57,14 @@ def write(name, kind, mb, japanese):
         json.dump({"text": text_of(kind, int(mb) * 1000000, japanese)}, f, ensure_ascii=False)
 
 
+def steps_of(build, tokenizer, name, mb):
+    """Steps for each byte of the record, in parts."""
+    with open(name, encoding="utf-8") as f, open(name + ".txt", "w", encoding="utf-8", newline="") as to:
+        to.write(json.load(f)["text"])
+    said = subprocess.run([f"{build}/tests/bench_long", tokenizer, name + ".txt"], check=True, capture_output=True, text=True).stdout
+    return int(re.search(r"(\d+) steps", said)[1]) / mb / 1e6
+
+
 OTHER = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,4}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
 
 
@@ -84,6 +93,7 @@ def main():
     p.add_argument("--japanese", default=os.environ.get("WEFT_TEST_DATA", "") + "/text/wagahaiwa_nekodearu.txt")
     p.add_argument("--prep", action="store_true", help="prep build, too")
     p.add_argument("--other", action="store_true", help="the first tokenizer with another pattern, too")
+    p.add_argument("--steps", action="store_true", help="only count the steps")
     p.add_argument("--peer", type=int, default=0, metavar="MB")
     o = p.parse_args()
     print("| tokenizer | text | MB | workers | tok s | peak MB | steps a byte |" + (" prep s | peak MB |" if o.prep else ""), flush=True)
@@ -96,6 +106,9 @@ def main():
                 # in a process of its own: a child's peak counts that of the process that started it
                 subprocess.run([sys.executable, __file__, "--write", name, kind, str(mb), o.japanese], check=True)
                 for t in o.tokenizer:
+                    if o.steps:
+                        print(f"| {t} | {kind} | {mb} | {steps_of(o.build, t, name, mb):.1f} |", flush=True)
+                        continue
                     if o.peer and mb == o.peer and t.endswith(".json"):
                         s, peak, _ = run([sys.executable, "-c", PEER, t, name])
                         print(f"| {t} | {kind} | {mb} | tokenizers | {s:.2f} | {peak:.0f} | |", flush=True)
@@ -103,7 +116,8 @@ def main():
                         s, peak, said = run([f"{o.build}/tok/tok", "encode", "--tokenizer", t, "--workers", str(w), "--overwrite",
                                              "--verbose", "--output", out, name])
                         steps = re.search(r"(\d+) steps", said)
-                        line = f"| {t} | {kind} | {mb} | {w} | {s:.2f} | {peak:.0f} | {int(steps[1]) / mb / 1e6 if steps else 0:.1f} |"
+                        each = steps_of(o.build, t, name, mb) if mb < 5 else int(steps[1]) / mb / 1e6 if steps else 0
+                        line = f"| {t} | {kind} | {mb} | {w} | {s:.2f} | {peak:.0f} | {each:.1f} |"
                         if o.prep:
                             s, peak, _ = run([f"{o.build}/prep/prep", "build", "--quiet", "--overwrite", "--tokenizer", t,
                                               "--workers", str(w), "--input", name, "--output-prefix", out])

@@ -60,6 +60,19 @@ err_has "cr.jsonl: line 1:"
 err_has "lines end in CR alone: convert it, tr"
 expect 3 build --quiet --input cr.jsonl $null
 err_has "lines end in CR alone: convert it, tr"
+expect 3 build --input cr.jsonl --on-bad-record skip $null
+err_has "lines end in CR alone: convert it, tr"
+err_lacks "--allow-empty"
+expect 3 "$PREP" sft --input cr.jsonl $null --seq-length 8 --output-prefix s
+err_has "lines end in CR alone: convert it, tr"
+yes "$(printf '{"text": "1 2"}\r')" | tr -d '\n' | head -c 6000000 >cr.jsonl # more than a line that is kept in memory
+expect 3 build --input cr.jsonl $null
+err_has "cr.jsonl: line 1: byte 16: expected the end of the line, found '{' after CR"
+err_has "lines end in CR alone: convert it, tr"
+printf '{"text": "1 2"}\n{"text": "3"} {"text": "4"}\n' >two.jsonl
+expect 3 build --input two.jsonl $null
+err_has "expected the end of the line, found '{'"
+err_lacks "CR"
 
 t "plain text given as JSONL: the hint is its option"
 rm -f o_*

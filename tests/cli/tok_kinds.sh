@@ -130,5 +130,8 @@ printf '{"text": "a"}\r{"text": "b"}\r' >cr.jsonl
 expect 3 encode cr.jsonl
 err_has "lines end in CR alone: convert it, tr"
 tr '\r' '\n' <cr.jsonl >lf.jsonl
+yes "$(printf '{"text": "a"}\r')" | tr -d '\n' | head -c 6000000 >long.jsonl
+expect 3 encode long.jsonl
+err_has "lines end in CR alone: convert it, tr"
 expect 0 encode lf.jsonl
 check [ "$(wc -l <.out)" = 2 ]

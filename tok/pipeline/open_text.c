@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 
@@ -409,7 +410,7 @@ static int words_take(const struct run *r, bool last)
     o->seen = n - used;
     if (!code && !last)
         words_shorten(r);
-    o->enough = open_enough(o->text.len);
+    o->enough = FAULT("words_rescan") ? 0 : open_enough(o->text.len);
     return code;
 }
 

@@ -234,7 +234,11 @@ static void fill_restarted(const struct unigram *u, struct unigram_state *s, uin
                            size_t one)
 {
     struct node to = {0};
-    size_t k = 0, length = 0;
+    size_t k = s->nrestarts, length = piece ? u->ends.piece[piece].length : one;
+    /* a long window has many, nearly all of them before the longest candidate */
+    while (k && (s->restart[k - 1].at > s->at - length || FAULT("unigram_restarts")))
+        k--;
+    s->steps += s->nrestarts - k;
     for (bool first = true; first || length > one; first = false) {
         const struct aho_corasick_piece *p = &u->ends.piece[piece];
         float score = piece ? p->score : u->unk_score;

@@ -137,19 +137,11 @@ static int bad_record(const struct docs *d, struct err *e)
     uint64_t line;
     docs_place(d, &name, &line);
     err_wrap(e, "%s, %s %llu", name, docs_unit(d), (unsigned long long)line);
-    if (d->format == DOCS_AUTO && !d->rows.file)
+    if (jsonl_is_cr(e->msg))
+        err_hint(e, JSONL_CR_CURE);
+    else if (d->format == DOCS_AUTO && !d->rows.file)
         err_hint(e, "if the file is plain text, use --input-format text");
     return ERR_DATA;
-}
-
-/* Records on lines that end in CR alone look like one. */
-static bool ends_in_cr(const char *p, size_t n)
-{
-    const char *end = p + n;
-    while (p < end && (p = memchr(p, '\r', (size_t)(end - p))) != NULL && ++p < end)
-        if (*p == '{')
-            return true;
-    return false;
 }
 
 static int blank_before(struct docs *d, struct err *e)
@@ -196,10 +188,7 @@ static int parse_record(struct docs *d, const char *p, size_t n, struct err *e)
         code = documents_judge(d, k, d->value[k].kind, e);
     if (code) {
         say_keys(d, p, n, e);
-        code = bad_record(d, e);
-        if (ends_in_cr(p, n))
-            err_hint(e, "its lines end in CR alone: convert it, tr '\\r' '\\n' <FILE >OTHER");
-        return code;
+        return bad_record(d, e);
     }
     d->next_value = 0;
     return 0;

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# One long document without split points: tok encode and prep build keep below 256 MiB with every engine, from plain text with
+# one worker and from JSONL with two, and their ids are equal. WEFT_FULL=1 takes 300 MB of nine texts, else 8 MB of letters.
+
+limit=262144 # KiB
+if [ -n "${WEFT_FULL:-}" ]; then mb=300 kinds="letters dna ab digits spaces newlines marks han japanese"; else mb=8 kinds=letters; fi
+below() { check [ "$(tail -n 1 .peak)" -le $limit ]; }
+peak() { TMPDIR=$PWD /usr/bin/time -f %M -o .peak "$@"; }
+
+[ -x /usr/bin/time ] || { t "long documents"; skip "no /usr/bin/time"; return 0; }
+
+# long_document KIND: x.jsonl, and x.txt unless it has newlines
+long_document() {
+    python3 - "$1" $mb "$DATA/text/wagahaiwa_nekodearu.txt" <<'END'
+import json, random, sys
+
+kind, n, r = sys.argv[1], int(sys.argv[2]) * 1000000, random.Random(1)
+one = {"letters": "a", "ab": "ab", "spaces": " ", "newlines": "\n", "marks": "\u0301", "han": "\u6f22", "dna": "ACGT", "digits": "0123456789"}
+if kind == "japanese":
+    words = "".join(c for c in open(sys.argv[3], encoding="utf-8").read() if "\u3040" < c < "\ua000")
+elif len(one[kind]) > 2:
+    words = "".join(r.choices(one[kind], k=1000003))
+else:
+    words = one[kind]
+text = words * (n // len(words.encode()))
+with open("x.jsonl", "w", encoding="utf-8") as f:
+    json.dump({"text": text}, f, ensure_ascii=False)
+if kind != "newlines":
+    with open("x.txt", "w", encoding="utf-8") as f:
+        f.write(text + "\n")
+END
+}
+
+# both TOKENIZER: ids of tok encode and of prep build
+both() {
+    from=x.txt
+    [ -f x.txt ] || from=x.jsonl
+    expect 0 peak "$TOK" encode --quiet --overwrite --tokenizer "$1" --workers 1 --format docs --output x.docs $from
+    below
+    expect 0 "$PREP" build --quiet --overwrite --pretokenized x.docs --output-prefix a
+    expect 0 peak "$PREP" build --quiet --overwrite --tokenizer "$1" --workers 2 --input x.jsonl --output-prefix b
+    below
+    same a_text_document.bin b_text_document.bin
+    same a_text_document.idx b_text_document.idx
+}
+
+other() {
+    python3 - "$1" <<'END'
+import json, sys
+
+t = json.load(open(sys.argv[1], encoding="utf-8"))
+pattern = r"[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,4}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+t["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [
+    {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False},
+    {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}]}
+json.dump(t, open("other.json", "w"))
+END
+}
+
+all=
+for f in gpt2/tokenizer.json cl100k/cl100k_base.tiktoken mistral-7b/tokenizer.model bert-base-cased/tokenizer.json; do
+    [ ! -f "$DATA/tokenizers/$f" ] || all="$all $DATA/tokenizers/$f"
+done
+if [ -f "$DATA/tokenizers/gpt2/tokenizer.json" ]; then
+    other "$DATA/tokenizers/gpt2/tokenizer.json"
+    echo a | "$TOK" encode --tokenizer other.json >other.ids 2>other.err && all="$all other.json" # else built without PCRE2
+fi
+if [ -x "$STORIES" ]; then
+    "$STORIES" --bytes 300K --output stories.jsonl
+    "$TOK" train --quiet --input stories.jsonl --model_prefix unigram --model_type unigram --vocab_size 600
+    all="$all unigram.model"
+fi
+for kind in $kinds; do
+    rm -f x.txt
+    [ $kind != japanese ] || [ -f "$DATA/text/wagahaiwa_nekodearu.txt" ] || { t "$kind"; skip "no WEFT_TEST_DATA"; continue; }
+    long_document $kind
+    for f in $all; do
+        t "$mb MB of $kind, $(basename "$(dirname "$f")")/$(basename "$f")"
+        both "$f"
+    done
+done
