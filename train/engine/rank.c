@@ -323,13 +323,13 @@ static void merge(struct rank *r, int64_t n)
     r->config.micros /= n;
 }
 
-/* Kernels of Muon and the like were not measured with weights in BF16. */
+/* The kernels of the other optimizers have not been tested with master weights in BF16. */
 static int check_master(const struct rank_config *c, const struct dev_desc *desc, struct err *e)
 {
     if (c->narrow.master && c->optimizer != OPTIM_ADAM && !desc->host)
         return err_set(e, ERR_USAGE,
-                       "main-params-dtype bf16 with another optimizer than adam is not implemented "
-                       "for %s",
+                       "--main-params-dtype bf16 without --optimizer adam is not implemented for "
+                       "%s",
                        desc->name);
     return 0;
 }
