@@ -275,8 +275,8 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
 
 int job_threads(const struct job *j)
 {
-    int each = pool_cpus() / j->comm.world;
-    if (j->o->threads || j->comm.world == 1)
+    int ranks = j->o->world->ranks, each = pool_cpus() / ranks;
+    if (j->o->threads || ranks == 1)
         return (int)j->o->threads;
     return each > 1 ? each : 1;
 }

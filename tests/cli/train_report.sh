@@ -309,5 +309,7 @@ same written .out
 check [ "$(wc -w <written)" = 7 ]
 expect 0 "$TRAIN" run $run --train-iters 2 --save samples2 --sample-interval 2 --sample-tokens 3 --nproc-per-node 2 --threads 1 --tensor-model-parallel-size 2
 check grep -q "step 2, a sample: [0-9]" .err
+expect 0 "$TRAIN" run $run --train-iters 1 --save samples3 --sample-interval 1 --sample-tokens 3 --nproc-per-node 2 --threads 0
+check grep -q "step 1, a sample: [0-9]" .err
 expect 0 "$TRAIN" run $run --train-iters 2 --no-save --sample-interval 1
 err_has "--sample-interval has no effect without --save"
