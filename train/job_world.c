@@ -251,7 +251,7 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
     m.micros = j->micros;
     int code = 0, tp = j->layout.mesh.tp;
     ret->per_token = trains && j->o->per_token;
-    ret->merge_tokens = trains && !j->o->full_validation ? MERGE_TOKENS : 0;
+    ret->merge_tokens = trains && !j->o->full_validation ? j->o->tokens_per_pass : 0;
     if (trains)
         code = stages_share(&j->o->stages, j->spec.layers, &j->layout, &j->stage_layers, e);
     if (trains && !code)

@@ -396,6 +396,12 @@ static const struct opt rows[] = {
             .help = "take the algorithms of matrix products on a GPU from FILE; those of shapes "
                     "that it lacks are timed before the first step and added, a second for each "
                     "shape. Runs with the same FILE give the same bytes"),
+    OPT_ROW(.name = "tokens-per-pass", .type = OPT_INT, AT(tokens_per_pass), .def = "32768",
+            .max = 1 << 30, .meta = "N", .group = "machine", .verbs = RUN | PLAN,
+            .brief = "tokens of micro-batches in a pass on a GPU",
+            .help = "on one GPU, micro-batches of less than 4096 tokens are computed several at a "
+                    "time, up to so many tokens, as far as memory allows: faster, with more "
+                    "activations; 0: one at a time"),
     OPT_ROW(.name = "kernels", .type = OPT_TEXT, AT(kernels), .unset = "the best available",
             .meta = "LEVEL", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
             .brief = "highest instruction set to use",

@@ -69,7 +69,7 @@ struct train_options {
     double temperature, top_p;
     bool ignore_eod;
     /* machine */
-    int64_t threads;
+    int64_t threads, tokens_per_pass;
     struct precision_flags precision;
     int device; /* enum train_device */
     const char *kernels, *library_path, *tune_gemm;

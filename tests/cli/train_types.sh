@@ -19,6 +19,13 @@ for i in "30.7.031E-07" "40.1.172E-06" "50.1.641E-06"; do
 done
 check [ "$(grep -c '"skipped": 1' seed/metrics.jsonl)" = 15 ]
 
+t "what only a GPU does is named on the CPU, and nothing is said of defaults"
+expect 0 "$TRAIN" run $tiny $cpu --train-iters 1 --no-save --tf32 --tokens-per-pass 0
+err_has "warning: --tf32 has no effect: it is for fp32 on a GPU"
+err_has "warning: --tokens-per-pass has no effect: it is for a GPU"
+expect 0 "$TRAIN" run $tiny $cpu --train-iters 1 --no-save
+err_lacks "has no effect"
+
 # resumes STOP OPTION...: a run of 12 steps that stops after STOP ends with the bytes of one that does not
 resumes() {
     stop=$1

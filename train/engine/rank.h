@@ -174,9 +174,6 @@ struct stage_slot {
     struct micro_values *values;
 };
 
-/* What fills a GPU: no more tokens than this in a pass of several micro-batches. */
-enum { MERGE_TOKENS = 1 << 15 };
-
 /* Micro-batches that are computed in one pass on such a device. */
 int64_t rank_merged(const struct rank_config *c, const struct dev_desc *desc);
 
