@@ -145,7 +145,7 @@ static uint64_t load_key(const struct job *j, uint32_t at, uint32_t depth)
         key = key << j->bits | s[i];
         ends = s[i] < j->text->ends;
     }
-    return key << (j->pack - i) * j->bits;
+    return i ? key << (j->pack - i) * j->bits : 0; /* never a shift by 64 */
 }
 
 static void insert_sort(struct entry *e, size_t n)

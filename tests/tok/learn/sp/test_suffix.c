@@ -179,6 +179,7 @@ static void many_letters(void)
     for (uint64_t seed = 20; seed < 26; seed++) {
         run(seed, 60, 9, 5, 4);
         run(seed, 40, 10, 300, 6);
+        run(seed, 60, 16, 200, 20); /* keys of whole 64 bits */
         run(seed, 20, 8, 70000, 16);
     }
 }
