@@ -31,7 +31,7 @@ struct save_lock {
 /* The processes that a job is. */
 struct job_world {
     int rank, ranks;
-    int local; /* the rank among those of this machine */
+    int local, locals; /* the rank among those of this machine, and how many these are */
     /* The collectives of this process on a mesh of `ranks`; NULL where there is one process. */
     int (*open)(struct comm *ret, void *state, struct mesh m, struct err *e);
     void *state;

@@ -275,8 +275,8 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
 
 int job_threads(const struct job *j)
 {
-    int ranks = j->o->world->ranks, each = pool_cpus() / ranks;
-    if (j->o->threads || ranks == 1)
+    int each = pool_cpus() / j->o->world->locals;
+    if (j->o->threads || j->o->world->ranks == 1)
         return (int)j->o->threads;
     return each > 1 ? each : 1;
 }

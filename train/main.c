@@ -93,6 +93,7 @@ int main(int argc, char **argv)
         if (!code && ended < 0)
             code = join_world(&join, &values, &place, &world, &e);
         world.local = place.local_rank < 0 ? world.rank : place.local_rank;
+        world.locals = place.local_world < 0 ? world.ranks : place.local_world;
         if (world.rank) { /* the first process speaks for all */
             log_set_rank(world.rank);
             if (!values.log_dir || !place.spawned) /* else to its file alone */

@@ -377,7 +377,9 @@ static const struct opt rows[] = {
 
     OPT_ROW(.name = "threads", .type = OPT_INT, AT(threads), .unset = "one per processor",
             .max = 4096, .meta = "N", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
-            .brief = "number of threads", .help = "number of threads; results do not depend on it"),
+            .brief = "number of threads",
+            .help = "number of threads of a process; results do not depend on it. Processes of one "
+                    "machine share its processors equally by default"),
     PRECISION_FLAG_ROWS(struct train_options, precision, TRAINS),
     OPT_ROW(.name = "device", .type = OPT_CHOICE, AT(device), .def = "auto",
             .meta = "auto|cpu|cuda", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,

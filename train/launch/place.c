@@ -50,6 +50,35 @@ struct variables {
     const char *rank, *world, *local_rank, *local_world;
 };
 
+/* How many tasks a node has, of a list as Slurm writes it, 4(x2),3; -1: it does not say. */
+static int tasks_of_node(const char *list, int node)
+{
+    long tasks = -1, times = 0;
+    for (const char *at = list; node >= 0; node -= (int)times) {
+        char *end;
+        tasks = strtol(at, &end, 10);
+        bool many = end > at && !strncmp(end, "(x", 2);
+        times = many ? strtol(end + 2, &end, 10) : 1;
+        if (end == at || tasks < 1 || tasks > LAUNCH_WORLD_MOST || times < 1 ||
+            times > LAUNCH_WORLD_MOST || (many && *end++ != ')') || (*end && *end != ','))
+            return -1;
+        if (!*end && node >= times)
+            return -1;
+        at = end + 1;
+    }
+    return (int)tasks;
+}
+
+static int read_slurm_local(struct launch_place *p, char *const *environment, struct err *e)
+{
+    const char *list = variable(environment, "SLURM_STEP_TASKS_PER_NODE");
+    int node = 0, code = number(environment, "SLURM_NODEID", 0, LAUNCH_WORLD_MOST, 0, &node, e);
+    p->local_world = list ? tasks_of_node(list, node) : -1;
+    if (p->local_world > p->world)
+        p->local_world = -1;
+    return code;
+}
+
 static int read_ranks(struct launch_place *p, char *const *environment, const struct variables *v,
                       struct err *e)
 {
@@ -59,6 +88,8 @@ static int read_ranks(struct launch_place *p, char *const *environment, const st
     p->local_rank = p->local_world = -1;
     if (!code && variable(environment, v->local_rank))
         code = number(environment, v->local_rank, 0, p->world - 1L, -1, &p->local_rank, e);
+    if (!code && !v->local_world)
+        return read_slurm_local(p, environment, e);
     if (!code && variable(environment, v->local_world))
         code = number(environment, v->local_world, 1, p->world, -1, &p->local_world, e);
     return code;
@@ -110,7 +141,7 @@ int launch_place(struct launch_place *ret, char *const *environment, struct err 
          "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
         /* a batch script outside a job step has SLURM_PROCID and SLURM_NTASKS, too */
         {LAUNCH_SLURM, "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
-         "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE_NUMBER"},
+         "SLURM_LOCALID", NULL},
     };
     *ret =
         (struct launch_place){.world = 1, .local_world = 1, .port = LAUNCH_PORT, .listen_fd = -1};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/launch/place.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/t.h"
@@ -75,6 +76,29 @@ static void slurm(void)
          &e);
     T_STR(p.host, "10.0.0.1");
     T_EQ(p.port, 99);
+    T_EQ(p.local_world, -1);
+}
+
+static void slurm_tasks_of_a_node(void)
+{
+    static const struct {
+        const char *list;
+        char *node;
+        int want;
+    } row[] = {{"4(x2),3", "SLURM_NODEID=0", 4}, {"4(x2),3", "SLURM_NODEID=1", 4},
+               {"4(x2),3", "SLURM_NODEID=2", 3}, {"4(x2),3", "SLURM_NODEID=3", -1},
+               {"1,2", "SLURM_NODEID=1", 2},     {"8", "SLURM_PROCID=0", 8},
+               {"4(x2", "SLURM_NODEID=0", -1},   {"4(y2)", "SLURM_NODEID=0", -1},
+               {"", "SLURM_NODEID=0", -1},       {"0", "SLURM_NODEID=0", -1},
+               {"17", "SLURM_NODEID=0", -1}};
+    struct launch_place p;
+    struct err e;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        char list[64];
+        snprintf(list, sizeof(list), "SLURM_STEP_TASKS_PER_NODE=%s", row[i].list);
+        T_OK(PLACE(p, "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=16", row[i].node, list), &e);
+        T_EQ(p.local_world, row[i].want);
+    }
 }
 
 static void what_makes_no_sense_is_named(void)
@@ -114,4 +138,4 @@ static void first_hosts(void)
 }
 
 T_MAIN(T_CASE(nobody_started_it), T_CASE(torchrun), T_CASE(open_mpi), T_CASE(slurm),
-       T_CASE(what_makes_no_sense_is_named), T_CASE(first_hosts))
+       T_CASE(slurm_tasks_of_a_node), T_CASE(what_makes_no_sense_is_named), T_CASE(first_hosts))
