@@ -317,17 +317,49 @@ static int pad_long(const struct job *j, uint64_t n, struct tok_ids *ids, struct
     return 0;
 }
 
-/* Encodes all parts; their output goes to `out`. */
-static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struct err *e)
+struct long_doc {
+    struct job *j;
+    struct spill *out;
+    struct buf b;
+    struct tok_limit limit;
+    uint64_t n, left; /* ids written, and truncated */
+};
+
+/* The next ids of a long document. */
+static int put_long(struct long_doc *d, struct tok_ids *ids, bool last, struct err *e)
+{
+    size_t all = ids->n;
+    int code = limit_ids(d->j, &d->limit, last, ids, e);
+    d->left += code ? 0 : all - ids->n;
+    if (!code && last)
+        add_eod(d->j, ids);
+    if (!code && last)
+        code = pad_long(d->j, d->n, ids, e);
+    if (!code && d->n + ids->n > INT32_MAX)
+        code = err_set(e, ERR_DATA, "more than %d ids in one text", INT32_MAX);
+    if (code)
+        return code;
+    d->b.len = 0;
+    cmd_out_part(&d->j->out, ids, d->n == 0, &d->b);
+    d->n += ids->n;
+    ids->n = 0;
+    return spill_add(d->out, d->b.data, d->b.len, e);
+}
+
+static int take_long(void *arg, struct tok_ids *ids, struct err *e)
+{
+    return put_long(arg, ids, false, e);
+}
+
+/* Encodes all parts; their output goes to d->out. */
+static int encode_parts(struct job *j, struct long_doc *d, struct err *e)
 {
     struct tok_ids *ids = &j->ids[0];
-    struct tok_limit limit = {.most = j->window.most, .left = j->window.left};
-    uint64_t left = 0;
-    struct buf b = {0};
+    const struct tok_outlet outlet = {j->beside, take_long, d};
     bool last = false;
     int code = 0;
-    *ret_n = 0;
     tok_work_number(j->work[0], j->nread++);
+    tok_work_outlet(j->work[0], &outlet);
     while (!code && !last) {
         const char *text;
         size_t n;
@@ -336,48 +368,20 @@ static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struc
             break;
         ids->n = 0;
         code = tok_encode_part_parallel(j->tok, j->pool, j->work, text, n, last, ids, e);
-        left += code ? 0 : ids->n;
         if (!code)
-            code = limit_ids(j, &limit, last, ids, e);
-        left -= code ? 0 : ids->n;
-        if (!code && last)
-            add_eod(j, ids);
-        if (!code && last)
-            code = pad_long(j, *ret_n, ids, e);
-        if (!code && *ret_n + ids->n > INT32_MAX)
-            code = err_set(e, ERR_DATA, "more than %d ids in one text", INT32_MAX);
-        if (code) {
+            code = put_long(d, ids, last, e);
+        if (code && code != ERR_IO) {
             const char *path;
             uint64_t line;
             docs_place(j->docs, &path, &line);
             err_wrap(e, "%s, %s %llu", path, docs_unit(j->docs), (unsigned long long)line);
-            break;
         }
-        b.len = 0;
-        cmd_out_part(&j->out, ids, *ret_n == 0, &b);
-        *ret_n += ids->n;
-        code = spill_add(out, b.data, b.len, e);
         progress_update(&j->progress, docs_consumed(j->docs), NULL);
     }
-    buf_finish(&b);
-    j->ncut += left > 0;
-    j->nleft += left;
-    return code ? code : spill_flush(out, e);
-}
-
-static int encode_copy(struct job *j, const struct spill *from, struct err *e)
-{
-    struct buf b = {0};
-    char *p = buf_reserve(&b, BATCH_BYTES);
-    int code = 0;
-    for (uint64_t at = 0; at < from->size && !code; at += b.len) {
-        b.len = from->size - at < BATCH_BYTES ? (size_t)(from->size - at) : BATCH_BYTES;
-        code = spill_read(from, at, p, b.len, e);
-        if (!code)
-            code = sink_write(&j->sink, b.data, b.len, e);
-    }
-    buf_finish(&b);
-    return code;
+    tok_work_outlet(j->work[0], NULL);
+    j->ncut += d->left > 0;
+    j->nleft += d->left;
+    return code ? code : spill_flush(d->out, e);
 }
 
 /* As for other documents, nothing is written before the whole document is known to be valid. */
@@ -385,26 +389,28 @@ static int encode_long(struct job *j, struct err *e)
 {
     struct spill out;
     struct buf b = {0};
-    uint64_t n;
+    struct long_doc d = {.j = j, .out = &out};
+    d.limit = (struct tok_limit){.most = j->window.most, .left = j->window.left};
     if (cmd_shape(j->cli) == CMD_NBEST)
         return err_set(e, ERR_DATA, "n-best segmentations of a text of more than %d bytes",
                        DOCS_LONG);
     int code = spill_open(&out, j->beside, e);
     if (code)
         return code;
-    code = encode_parts(j, &out, &n, e);
+    code = encode_parts(j, &d, e);
+    buf_finish(&d.b);
     if (!code) {
-        cmd_out_before(&j->out, n, &b);
+        cmd_out_before(&j->out, d.n, &b);
         code = sink_write(&j->sink, b.data, b.len, e);
     }
     if (!code)
-        code = encode_copy(j, &out, e);
+        code = cmd_out_copy(&j->sink, &out, e);
     b.len = 0;
     cmd_out_after(&j->out, &b);
     if (!code)
         code = sink_write(&j->sink, b.data, b.len, e);
     j->ndocs += !code;
-    j->nids += code ? 0 : n;
+    j->nids += code ? 0 : d.n;
     buf_finish(&b);
     spill_close(&out);
     return code;
@@ -508,17 +514,10 @@ static void encode_tell(const struct job *j)
               (unsigned long long)j->ndocs, (unsigned long long)j->nids, (unsigned long long)steps);
 }
 
-/* Folder for the files of long documents when the output is a pipe. */
-static char *temporary_place(void)
-{
-    const char *dir = getenv("TMPDIR");
-    return path_join(dir && *dir ? dir : "/var/tmp", "tok-encode");
-}
-
 static void start_job(struct job *j)
 {
     const struct cli *c = j->cli;
-    j->beside = j->sink.to_file ? mem_strdup(c->output) : temporary_place();
+    j->beside = j->sink.to_file ? mem_strdup(c->output) : cmd_temporary_place();
     if (!c->offsets && !c->overflow)
         docs_in_parts(j->docs, j->beside);
     j->pool = pool_create((int)c->workers);

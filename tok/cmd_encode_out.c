@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/format/json.h"
+#include "base/io/path.h"
 #include "tok/cmd_out.h"
 
-enum { SPELT_MOST = 1 << 20 /* most ids whose spellings are cached */ };
+enum {
+    SPELT_MOST = 1 << 20, /* most ids whose spellings are cached */
+    COPIED = 1 << 17      /* bytes at a time */
+};
 
 /* ---- options ------------------------------------------------------------------------------- */
 
@@ -239,4 +244,27 @@ void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c
     if (json)
         buf_adds(b, "]}\n");
     tok_unknown_finish(&said);
+}
+
+/* ---- long documents ------------------------------------------------------------------------ */
+
+int cmd_out_copy(struct sink *to, const struct spill *from, struct err *e)
+{
+    struct buf b = {0};
+    char *p = buf_reserve(&b, COPIED);
+    int code = 0;
+    for (uint64_t at = 0; at < from->size && !code; at += b.len) {
+        b.len = from->size - at < COPIED ? (size_t)(from->size - at) : COPIED;
+        code = spill_read(from, at, p, b.len, e);
+        if (!code)
+            code = sink_write(to, b.data, b.len, e);
+    }
+    buf_finish(&b);
+    return code;
+}
+
+char *cmd_temporary_place(void)
+{
+    const char *dir = getenv("TMPDIR");
+    return path_join(dir && *dir ? dir : "/var/tmp", "tok-encode");
 }

@@ -7,6 +7,8 @@
  * threads.
  */
 
+#include "base/io/sink.h"
+#include "base/io/spill.h"
 #include "tok/cmd.h"
 #include "tok/stream/framed_stream.h"
 #include "tok/text/id_bytes.h"
@@ -38,5 +40,10 @@ void cmd_out_after(const struct cmd_out *o, struct buf *b);
  * with --overflow, where it numbers the parts of a text. */
 void cmd_out_line(const struct cmd_out *o, const struct tok_ids *ids, const struct tok_ranges *r,
                   int64_t part, struct buf *b);
+
+int cmd_out_copy(struct sink *to, const struct spill *from, struct err *e);
+
+/* Names a file in the folder for temporary files when the output is a pipe; owned by the caller. */
+char *cmd_temporary_place(void);
 
 #endif

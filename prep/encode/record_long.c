@@ -64,6 +64,19 @@ static int put_long_sequence(struct encoder *c, struct long_column *col, bool la
     return !code && last ? spill_flush(&col->sentence, e) : code;
 }
 
+struct long_ids {
+    struct encoder *c;
+    struct long_column *col;
+};
+
+/* Ids of a text of which more come. */
+static int take_long(void *arg, struct tok_ids *ids, struct err *e)
+{
+    const struct long_ids *t = arg;
+    (void)ids; /* c->ids */
+    return put_long(t->c, t->col, false, e);
+}
+
 static int encode_long_sentences(struct encoder *c, struct item *it, const struct spill *in,
                                  struct long_column *col, struct err *e)
 {
@@ -142,18 +155,10 @@ static int encode_long_lists(struct encoder *c, struct item *it, const struct sp
     return code ? code : put_long_sequence(c, col, true, &run, e);
 }
 
-static int encode_long(struct encoder *c, struct item *it, size_t k, struct err *e)
+/* A string, or a list of ids. */
+static int encode_long_text(struct encoder *c, struct item *it, const struct spill *in,
+                            struct long_column *col, struct err *e)
 {
-    const struct jscan_value *v = &it->large->scan.value[k];
-    const struct spill *in = &v->spill;
-    struct long_column *col = &it->large->column[k];
-    if (v->kind == JSONL_ID_LISTS)
-        return encode_long_lists(c, it, in, col, e);
-    if (v->kind != JSONL_STRING && !c->plan->ids)
-        return encode_long_strings(c, it, in, col, e);
-    if (c->plan->split)
-        return encode_long_sentences(c, it, in, col, e);
-
     const struct encode_plan *p = c->plan;
     int code = 0;
     bool last = false;
@@ -172,6 +177,25 @@ static int encode_long(struct encoder *c, struct item *it, size_t k, struct err 
             code = put_long(c, col, last, e);
         advance(c, it, n);
     }
+    return code;
+}
+
+static int encode_long(struct encoder *c, struct item *it, size_t k, struct err *e)
+{
+    const struct jscan_value *v = &it->large->scan.value[k];
+    const struct spill *in = &v->spill;
+    struct long_column *col = &it->large->column[k];
+    if (v->kind == JSONL_ID_LISTS)
+        return encode_long_lists(c, it, in, col, e);
+    struct long_ids ids = {c, col};
+    const struct tok_outlet outlet = {col->packed.beside, take_long, &ids};
+    if (c->work)
+        tok_work_outlet(c->work, &outlet);
+    int code = (v->kind != JSONL_STRING && !c->plan->ids ? encode_long_strings
+                : c->plan->split                         ? encode_long_sentences
+                                                         : encode_long_text)(c, it, in, col, e);
+    if (c->work)
+        tok_work_outlet(c->work, NULL);
     return code;
 }
 

@@ -4,8 +4,8 @@
 
 /*
  * A record too long for memory (see LINES_LONG). Its line is validated as it is read (jscan);
- * texts, and then packed tokens, go into unnamed files beside the outputs. So memory is the same as
- * for short records, except for what the tokenizer needs for a long text.
+ * texts, and then packed tokens, go into unnamed files beside the outputs, where the tokenizer may
+ * put its own. So memory is the same as for short records, except for what it keeps.
  *
  * One thread at a time: it is read, encoded, copied.
  */

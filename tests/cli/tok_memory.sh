@@ -80,3 +80,38 @@ if [ -x "$STORIES" ]; then
 else
     skip "the generator of stories was not built"
 fi
+
+# letters TEXT ARGUMENTS...: a text of one letter, `line` bytes long, after TEXT
+letters() {
+    text=$1
+    shift
+    { printf '%s' "$text"; head -c $line /dev/zero | tr '\0' a; echo; } >l.txt
+    expect 0 sh -c 'TMPDIR=$PWD exec /usr/bin/time -f %M -o .peak "$@"' sh "$TOK" encode --quiet --overwrite --output o "$@" l.txt
+    below
+}
+
+t "a long run of one letter of which a unigram model has several pieces"
+line=$((line * 5)) # 8 bytes of ids and steps for each
+echo 'a ab b aa b abba' >few.txt
+expect 0 "$TOK" train --quiet --input few.txt --model_prefix letters --vocab_size 12 --user_defined_symbols aa,aaa \
+    --hard_vocab_limit=false
+letters '' --tokenizer letters.model --workers 1 --format u16
+mv o one
+letters '' --tokenizer letters.model --workers 2 --format u16
+same o one
+{ printf '{"text": "'; head -c $line /dev/zero | tr '\0' a; echo '"}'; } >l.jsonl
+expect 0 /usr/bin/time -f %M -o .peak "$PREP" build --quiet --input l.jsonl --tokenizer letters.model --output-prefix p
+below
+same p_text_document.bin one
+rm -f l.jsonl p_*
+letters "$(yes 'ab b a' | head -n 600000 | tr '\n' ' ')" --tokenizer letters.model --workers 2 --format u16
+mv o one
+letters "$(yes 'ab b a' | head -n 600000 | tr '\n' ' ')" --tokenizer letters.model --workers 1 --format u16
+same o one
+
+t "the temporary file of such a run does not fit"
+expect 4 sh -c 'ulimit -f 2048; TMPDIR=$PWD "$@"' sh "$TOK" encode --quiet --tokenizer letters.model --format u16 l.txt
+err_has "cannot write its temporary file"
+check [ ! -s .out ]
+no_temps .
+rm -f l.txt o one

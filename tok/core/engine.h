@@ -11,6 +11,7 @@
 
 #include "base/core/err.h"
 #include "tok/core/ids.h"
+#include "tok/core/path_file.h"
 #include "tok/core/types.h"
 
 /* What tok_work counts. */
@@ -54,6 +55,16 @@ struct tok_engine {
     int (*encode_open)(const void *state, void *scratch, const char *text, size_t n, bool last,
                        struct tok_ids *ids, struct tok_tally *tally, struct err *e);
     size_t (*cut)(const void *state, const char *text, size_t n);
+    /*
+     * NULL: the engine has no use for it. encode_part may use `o` from now on; NULL: no longer. It
+     * must outlive the text.
+     */
+    void (*outlet)(void *scratch, const struct tok_outlet *o);
+    /*
+     * NULL: encode_part takes texts from their beginning only. What follows comes after a split
+     * point, the sum `sum` (of engines with `take`) and the id `last`, -1 if there is none.
+     */
+    void (*resume)(const void *state, void *scratch, float sum, int32_t last);
     /*
      * Encodes the text between two split points, or before the first (`first`), or after the last
      * (`last`); NULL: encode does. Two ids `fuses` that meet at a split point become one; -1: none.

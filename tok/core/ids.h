@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/core/buf.h"
+#include "base/core/err.h"
 
 /* A list of ids; only tok_ids_reserve allocates. A zeroed struct is empty. */
 struct tok_ids {
@@ -20,6 +21,16 @@ struct tok_ids {
 int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n); /* space for n more after ids->n */
 void tok_ids_add(struct tok_ids *ids, const int32_t *id, size_t n);
 void tok_ids_finish(struct tok_ids *ids);
+
+/*
+ * What a caller offers an engine for a text in parts: a place for temporary files, and to take ids
+ * while more are made. `take` empties the list.
+ */
+struct tok_outlet {
+    const char *beside; /* the files are in the folder of this path */
+    int (*take)(void *arg, struct tok_ids *ids, struct err *e);
+    void *arg;
+};
 
 /*
  * The span of an id: bytes of the raw text, and how many white-space characters its string begins

@@ -129,7 +129,7 @@ static int feed_as_is(const struct sp *s, struct sp_scratch *c, const char *text
         return sp_native_put(s->native, c->native, text, n, last, ids, e);
     if (s->nbest <= 1) {
         unigram_put(s->unigram, c->unigram, text, n, last, ids);
-        return 0;
+        return unigram_take_failure(c->unigram, e);
     }
     buf_add(&c->whole, text, n);
     if (!last)
@@ -211,11 +211,30 @@ static void end_part(struct sp_scratch *c, int code, bool last, struct tok_tally
     }
 }
 
+void sp_outlet(void *scratch, const struct tok_outlet *o)
+{
+    ((struct sp_scratch *)scratch)->outlet = o;
+}
+
+void sp_resume(const void *state, void *scratch, float sum, int32_t last)
+{
+    const struct sp *s = state;
+    struct sp_scratch *c = scratch;
+    bool unknown = !s->model.byte_fallback && last == s->model.unk;
+    if (s->native) {
+        sp_native_begin_at_cut(c->native, unknown);
+        return;
+    }
+    unigram_begin_sum(c->unigram, sum, true);
+    unigram_begin_after(c->unigram, unknown);
+}
+
 int sp_encode_part(const void *state, void *scratch, const char *text, size_t n, bool last,
                    struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
     const struct sp *s = state;
     struct sp_scratch *c = scratch;
+    unigram_set_outlet(c->unigram, c->outlet);
     size_t used = 0;
     int code;
     if (c->hold.len) {
@@ -228,6 +247,7 @@ int sp_encode_part(const void *state, void *scratch, const char *text, size_t n,
         buf_add(&c->hold, text + used, n - used);
     }
     end_part(c, code, last, tally);
+    unigram_set_outlet(c->unigram, NULL);
     return code;
 }
 
@@ -238,7 +258,7 @@ int sp_encode_between(const void *state, void *scratch, const char *text, size_t
     struct sp_scratch *c = scratch;
     size_t used;
     if (!first)
-        sp_native_begin_at_cut(c->native);
+        sp_native_begin_at_cut(c->native, false);
     int code = sp_put_text(s, c, text, n, true, last, &used, ids, tally, e);
     if (!code && !last && c->cr) { /* what follows is not LF */
         c->cr = false;
@@ -312,7 +332,12 @@ int sp_encode(const void *state, void *scratch, const char *text, size_t n, stru
     const struct sp *s = state;
     if (!s->unigram && !s->native)
         return sp_encode_whole(state, scratch, text, n, ids, tally, e);
-    return sp_encode_part(state, scratch, text, n, true, ids, tally, e);
+    struct sp_scratch *c = scratch;
+    const struct tok_outlet *outlet = c->outlet;
+    c->outlet = NULL; /* it is for texts in parts */
+    int code = sp_encode_part(state, scratch, text, n, true, ids, tally, e);
+    c->outlet = outlet;
+    return code;
 }
 
 /* The n best segmentations of a whole text. */

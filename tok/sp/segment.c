@@ -579,10 +579,10 @@ size_t sp_native_cut(const struct sp_native *c, const char *text, size_t n)
     return at;
 }
 
-void sp_native_begin_at_cut(struct sp_native_state *s)
+void sp_native_begin_at_cut(struct sp_native_state *s, bool unknown)
 {
-    s->norm.begun = true;
-    s->at_cut = true;
+    s->norm.begun = s->at_cut = true;
+    s->after_unknown = unknown;
 }
 
 int sp_native_end_at_cut(const struct sp_native *c, struct sp_native_state *s, struct tok_ids *ids,

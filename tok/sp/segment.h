@@ -45,12 +45,12 @@ int sp_native_put(const struct sp_native *c, struct sp_native_state *s, const ch
 
 /*
  * One text for several threads: the last split point at < n of any text that begins with
- * text[0 .. n), 0 if there is none; a state for what follows a split point; the end of what
- * precedes one. Of two unknown pieces that meet there one is dropped, unless the model has byte
- * fallback.
+ * text[0 .. n), 0 if there is none; a state for what follows a split point (`unknown`: and the
+ * unknown piece); the end of what precedes one. Of two unknown pieces that meet there one is
+ * dropped, unless the model has byte fallback.
  */
 size_t sp_native_cut(const struct sp_native *c, const char *text, size_t n);
-void sp_native_begin_at_cut(struct sp_native_state *s);
+void sp_native_begin_at_cut(struct sp_native_state *s, bool unknown);
 int sp_native_end_at_cut(const struct sp_native *c, struct sp_native_state *s, struct tok_ids *ids,
                          struct err *e);
 

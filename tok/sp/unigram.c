@@ -141,6 +141,7 @@ void unigram_state_destroy(struct unigram_state *s)
     unigram_lanes_destroy(s->lanes);
     char_pairs_finish(&s->pairs);
     free(s->total);
+    tok_path_close(&s->far);
     free(s);
 }
 
@@ -151,6 +152,21 @@ void unigram_reset(struct unigram_state *s)
     s->from = s->at = s->enough = 0;
     s->score = 0;
     s->after_unknown = s->at_cut = false;
+    tok_path_close(&s->far);
+}
+
+void unigram_set_outlet(struct unigram_state *s, const struct tok_outlet *o)
+{
+    s->outlet = o;
+}
+
+int unigram_take_failure(struct unigram_state *s, struct err *e)
+{
+    int code = s->failed;
+    if (code)
+        *e = s->failure;
+    s->failed = 0;
+    return code;
 }
 
 uint64_t unigram_take_steps(struct unigram_state *s)
@@ -293,7 +309,7 @@ static size_t last_piece(const struct unigram *u, const struct node *node, const
     return at - char_before(p, at);
 }
 
-static void put_path(struct unigram_state *s, size_t k, size_t place)
+static void put_path(struct unigram_state *s, size_t k, uint32_t place)
 {
     ARRAY_GROW(s->path, k, s->path_room);
     s->path[k] = (int32_t)place;
@@ -307,39 +323,29 @@ static void unigram_put_id(struct tok_ids *ids, int32_t id)
     ids->n++;
 }
 
-void unigram_put_piece(const struct unigram *u, struct unigram_state *s, int32_t id, size_t start,
-                       size_t end, struct tok_ids *ids)
+static void put_piece(const struct unigram *u, struct unigram_state *s, int32_t id,
+                      const char *text, size_t n, struct tok_ids *ids)
 {
     bool unknown = id == u->unk;
     if (unknown && u->byte_fallback)
-        for (size_t i = start; i < end; i++)
-            unigram_put_id(ids, u->byte[(unsigned char)s->text.data[s->from + i]]);
+        for (size_t i = 0; i < n; i++)
+            unigram_put_id(ids, u->byte[(unsigned char)text[i]]);
     else if (!unknown || !s->after_unknown)
         unigram_put_id(ids, id);
     s->after_unknown = unknown;
 }
 
-/*
- * Emits the ids of the best path to `end`, which all paths share; positions then count from there.
- */
-static void unigram_settle(const struct unigram *u, struct unigram_state *s, size_t end,
-                           struct tok_ids *ids)
+void unigram_put_piece(const struct unigram *u, struct unigram_state *s, int32_t id, size_t start,
+                       size_t end, struct tok_ids *ids)
 {
-    size_t n, k = 0, start = 0;
-    const char *p = window(s, &n);
-    int32_t id;
-    for (size_t at = end; at > 0; at -= last_piece(u, s->node, p, at, &id))
-        put_path(s, k++, at);
-    while (k) {
-        size_t at = (size_t)s->path[--k];
-        last_piece(u, s->node, p, at, &id);
-        unigram_put_piece(u, s, id, start, at, ids);
-        start = at;
-    }
-    s->score = s->node[end].score;
+    put_piece(u, s, id, s->text.data + s->from + start, end - start, ids);
+}
+
+/* Positions count from `end` on. */
+static void drop_nodes(struct unigram_state *s, size_t end)
+{
     s->from += end;
     s->at -= end;
-    s->enough = 2 * s->at;
     s->steps += s->at;
     if (s->at)
         memmove(s->node, s->node + end, (s->at + 1) * sizeof(*s->node));
@@ -351,7 +357,113 @@ static void unigram_settle(const struct unigram *u, struct unigram_state *s, siz
     s->nrestarts = all - old;
 }
 
-/* The last position that every path which may still win passes; 0 if that is the window's start. */
+/* The last step of the best path to a position. */
+static uint32_t step_to(const struct unigram_state *s, const char *p, size_t at)
+{
+    uint32_t piece = s->node[at].piece;
+    size_t before = piece ? 0 : char_before(p, at);
+    return piece ? piece : UNIGRAM_UNKNOWN | utf8_code(p + before, at - before);
+}
+
+static size_t step_bytes(const struct unigram *u, uint32_t step)
+{
+    char text[4];
+    return step & UNIGRAM_UNKNOWN ? utf8_put(text, step & ~UNIGRAM_UNKNOWN)
+                                  : u->ends.piece[step].length;
+}
+
+/* The beginning of a long window, no later piece of which begins there, goes to the file. */
+static void put_far(const struct unigram *u, struct unigram_state *s)
+{
+    size_t n, k = 0, end = s->at - u->longest;
+    const char *p = window(s, &n);
+    while (end && ((unsigned char)p[end] & 0xc0) == 0x80)
+        end--;
+    for (size_t at = 1; at <= end; at++) {
+        bool inside = at < end && ((unsigned char)p[at] & 0xc0) == 0x80;
+        put_path(s, k++, inside ? 0 : step_to(s, p, at));
+    }
+    if (!s->failed && end)
+        s->failed =
+            tok_path_add(&s->far, s->outlet->beside, (const uint32_t *)s->path, end, &s->failure);
+    s->steps += end;
+    if (!s->failed)
+        drop_nodes(s, end);
+}
+
+struct far_job {
+    const struct unigram *u;
+    struct unigram_state *s;
+};
+
+static void put_step(void *arg, uint32_t step, struct tok_ids *ids)
+{
+    const struct far_job *j = arg;
+    char text[4];
+    size_t n = step & UNIGRAM_UNKNOWN ? utf8_put(text, step & ~UNIGRAM_UNKNOWN) : 0;
+    int32_t id = n ? j->u->unk : (int32_t)step - 1;
+    put_piece(j->u, j->s, id, text, n, ids);
+}
+
+/* The best path to `end`, of a window whose beginning is in the file. */
+static int settle_far(const struct unigram *u, struct unigram_state *s, size_t end,
+                      struct tok_ids *ids, struct err *e)
+{
+    size_t n;
+    const char *p = window(s, &n);
+    struct far_job job = {u, s};
+    uint64_t near = s->far.places;
+    int code = 0;
+    for (uint64_t at = near + end; at > 0 && !code; s->steps++) {
+        uint32_t step = 0;
+        if (at > near)
+            step = step_to(s, p, (size_t)(at - near));
+        else
+            code = tok_path_step(&s->far, at - 1, &step, e);
+        if (code)
+            break;
+        code = tok_path_push(&s->far, step, e);
+        at -= step_bytes(u, step);
+    }
+    if (!code)
+        code = tok_path_put(&s->far, s->outlet, put_step, &job, ids, e);
+    return code;
+}
+
+static void settle_near(const struct unigram *u, struct unigram_state *s, size_t end,
+                        struct tok_ids *ids)
+{
+    size_t n, k = 0, start = 0;
+    const char *p = window(s, &n);
+    int32_t id;
+    for (size_t at = end; at > 0; at -= last_piece(u, s->node, p, at, &id))
+        put_path(s, k++, (uint32_t)at);
+    while (k) {
+        size_t at = (size_t)s->path[--k];
+        last_piece(u, s->node, p, at, &id);
+        unigram_put_piece(u, s, id, start, at, ids);
+        start = at;
+    }
+}
+
+/*
+ * Emits the ids of the best path to `end`, which all paths share; positions then count from there.
+ */
+static void unigram_settle(const struct unigram *u, struct unigram_state *s, size_t end,
+                           struct tok_ids *ids)
+{
+    s->score = s->node[end].score;
+    if (!s->far.places)
+        settle_near(u, s, end, ids);
+    else if (!s->failed)
+        s->failed = settle_far(u, s, end, ids, &s->failure);
+    tok_path_close(&s->far);
+    drop_nodes(s, end);
+    s->enough = 2 * s->at;
+}
+
+/* The last position that every path which may still win passes; 0 if that is the window's start, or
+ * in the file. */
 static size_t common_place(const struct unigram *u, struct unigram_state *s)
 {
     size_t n, top = s->at, open = 0, first = top;
@@ -371,9 +483,11 @@ static size_t common_place(const struct unigram *u, struct unigram_state *s)
         s->steps++;
         if (!s->live[top])
             continue;
-        size_t from = top - last_piece(u, s->node, p, top, &id);
-        open -= s->live[from];
-        s->live[from] = 1;
+        size_t length = last_piece(u, s->node, p, top, &id);
+        if (length > top)
+            return 0;
+        open -= s->live[top - length];
+        s->live[top - length] = 1;
     }
     while (!s->live[top])
         top--;
@@ -473,94 +587,14 @@ void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last
             unigram_settle(u, s, place, ids);
         else if (s->at >= s->enough)
             s->enough = 2 * s->at;
+        if (!place && s->outlet && s->at >= UNIGRAM_KEPT + u->longest) {
+            put_far(u, s);
+            s->enough = UNIGRAM_KEPT;
+        }
     }
     s->text.len -= s->from;
     s->steps += s->from ? s->text.len : 0;
     if (s->from)
         memmove(s->text.data, s->text.data + s->from, s->text.len);
     s->from = 0;
-}
-
-/* ---- text ---------------------------------------------------------------------------------- */
-
-/* Normalizes up to the next split point of the raw text and encodes that; or all there is. Returns
- * the bytes used. */
-static size_t put_slowly(const struct unigram *u, struct unigram_state *s, const char *text,
-                         size_t n, bool last, struct tok_ids *ids)
-{
-    size_t most = n < UNIGRAM_CHUNK ? n : UNIGRAM_CHUNK, used;
-    size_t cut = unigram_next_cut(u, s, text, most);
-    if (cut < most) {
-        used = sp_norm_put(&u->norm, &s->norm, text, cut, true, SIZE_MAX, &s->text);
-        s->at_cut = s->norm.begun;
-        unigram_advance(u, s, s->at_cut, ids);
-        return used;
-    }
-    s->at_cut = false;
-    used = sp_norm_put(&u->norm, &s->norm, text, most, last && most == n, SIZE_MAX, &s->text);
-    if (!used && most < n)
-        used =
-            sp_norm_put(&u->norm, &s->norm, text, n, last, s->text.len + UNIGRAM_CHUNK, &s->text);
-    if (s->text.len >= UNIGRAM_CHUNK)
-        unigram_advance(u, s, false, ids);
-    return used;
-}
-
-/* Returns the bytes used. */
-static size_t put_unigram(const struct unigram *u, struct unigram_state *s, const char *text,
-                          size_t n, bool last, struct tok_ids *ids)
-{
-    size_t used = 0, k = 1;
-    while (k && used < n) {
-        if (s->at_cut && !s->text.len && !u->samples) {
-            used += unigram_put_segments(u, s, text + used, n - used, last, ids);
-            if (!last && n - used <= UNIGRAM_REST)
-                break; /* together with what follows */
-        }
-        k = put_slowly(u, s, text + used, n - used, last, ids);
-        used += k;
-    }
-    return used;
-}
-
-void unigram_put(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
-                 bool last, struct tok_ids *ids)
-{
-    size_t used = 0;
-    if (s->rest.len) {
-        buf_add(&s->rest, text, n);
-        used = put_unigram(u, s, s->rest.data, s->rest.len, last, ids);
-        s->rest.len -= used;
-        memmove(s->rest.data, s->rest.data + used, s->rest.len);
-    } else {
-        used = put_unigram(u, s, text, n, last, ids);
-        buf_add(&s->rest, text + used, n - used);
-    }
-    if (!last)
-        return;
-    BUG_ON(s->rest.len, "%zu bytes of a text were left", s->rest.len);
-    sp_norm_end(&u->norm, &s->norm, &s->text);
-    unigram_advance(u, s, true, ids);
-    s->ended = s->score;
-    unigram_reset(s);
-}
-
-void unigram_begin_sum(struct unigram_state *s, float from, bool at_cut)
-{
-    s->score = from;
-    s->norm.begun = s->at_cut = at_cut;
-}
-
-float unigram_ended(const struct unigram_state *s)
-{
-    return s->ended;
-}
-
-void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
-{
-    size_t used = put_unigram(u, s, s->rest.data, s->rest.len, true, ids);
-    BUG_ON(used < s->rest.len || s->norm.held, "%zu bytes of a text were left", s->rest.len - used);
-    unigram_advance(u, s, true, ids);
-    s->ended = s->score;
-    unigram_reset(s);
 }

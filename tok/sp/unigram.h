@@ -10,7 +10,8 @@
  * choice anywhere depends on everything before; and where the best sum at a position exceeds
  * 100,000 it subtracts it from all sums from there on. The same sums are kept here, and ids are
  * emitted as soon as every path that may still win passes the same position. So memory does not
- * grow with the text, and the ids are those of the whole.
+ * grow with the text, and the ids are those of the whole. (With pieces of one letter, paths through
+ * a run of it may not meet before its end: then the steps of the paths go to a temporary file.)
  *
  * Text between two positions that no piece spans is a segment (mostly a word), whose ids are
  * cached: they hold for every preceding sum that is small enough for rounding not to matter; that
@@ -47,6 +48,13 @@ void unigram_state_plain(struct unigram_state *s);
 void unigram_put(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
                  bool last, struct tok_ids *ids);
 
+/*
+ * From now on unigram_put may write to a temporary file, and empty `ids` through the outlet; NULL:
+ * no longer. After each call, unigram_take_failure returns what failed meanwhile, or 0.
+ */
+void unigram_set_outlet(struct unigram_state *s, const struct tok_outlet *o);
+int unigram_take_failure(struct unigram_state *s, struct err *e);
+
 /* Discards an unfinished text. */
 void unigram_reset(struct unigram_state *s);
 
@@ -62,6 +70,7 @@ size_t unigram_cut(const struct unigram *u, const char *text, size_t n);
 void unigram_look(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
                   struct tok_ids *ret);
 void unigram_begin_sum(struct unigram_state *s, float from, bool at_cut);
+void unigram_begin_after(struct unigram_state *s, bool unknown); /* the last id was unknown */
 void unigram_put_looked(const struct unigram *u, struct unigram_state *s, const char *text,
                         size_t n, const struct tok_ids *looked, bool last, struct tok_ids *ids);
 float unigram_ended(const struct unigram_state *s);

@@ -20,7 +20,11 @@ enum {
     UNIGRAM_CHUNK = 1 << 14, /* bytes processed at a time */
     UNIGRAM_BEYOND = 4,      /* bytes after a position that decide whether it is a split point */
     UNIGRAM_REST = 128,      /* bytes at the end of a chunk in which no segment is looked for */
+    UNIGRAM_KEPT = 1 << 18,  /* bytes of a window from which its beginning goes to a file */
 };
+
+/* A step over an unknown character, which is in the other bits. */
+#define UNIGRAM_UNKNOWN (1u << 31)
 
 /* Sums of a larger magnitude restart. */
 #define UNIGRAM_MOST 100000.0f
@@ -63,7 +67,10 @@ struct restart {
     float by;
 };
 
-/* A window on the normalized text. Positions count from `from`, which all paths pass. */
+/*
+ * A window on the normalized text. Positions count from `from`, which all paths pass; if the window
+ * is long and there is an outlet, `far` has its first positions, and the others count from there.
+ */
 struct unigram_state {
     struct sp_norm_state norm;
     struct buf rest;   /* raw bytes that could not be normalized yet */
@@ -91,8 +98,12 @@ struct unigram_state {
     size_t path_room;
     unsigned char *live; /* scratch */
     size_t live_room;
-    uint64_t key, draws; /* key of random numbers; how many this text has drawn */
-    double *total;       /* of sampling: log of the sum over all paths from each position */
+    uint64_t key, draws;             /* key of random numbers; how many this text has drawn */
+    const struct tok_outlet *outlet; /* NULL: none */
+    struct tok_path_file far;        /* a step: a piece as in struct node, or UNIGRAM_UNKNOWN */
+    int failed;                      /* what reading or writing it, or the outlet, returned, or 0 */
+    struct err failure;
+    double *total; /* of sampling: log of the sum over all paths from each position */
     size_t total_room;
 };
 

@@ -363,6 +363,95 @@ size_t unigram_put_segments(const struct unigram *u, struct unigram_state *s, co
     return used;
 }
 
+/* ---- text ---------------------------------------------------------------------------------- */
+
+/* Normalizes up to the next split point of the raw text and encodes that; or all there is. Returns
+ * the bytes used. */
+static size_t put_slowly(const struct unigram *u, struct unigram_state *s, const char *text,
+                         size_t n, bool last, struct tok_ids *ids)
+{
+    size_t most = n < UNIGRAM_CHUNK ? n : UNIGRAM_CHUNK, used;
+    size_t cut = unigram_next_cut(u, s, text, most);
+    if (cut < most) {
+        used = sp_norm_put(&u->norm, &s->norm, text, cut, true, SIZE_MAX, &s->text);
+        s->at_cut = s->norm.begun;
+        unigram_advance(u, s, s->at_cut, ids);
+        return used;
+    }
+    s->at_cut = false;
+    used = sp_norm_put(&u->norm, &s->norm, text, most, last && most == n, SIZE_MAX, &s->text);
+    if (!used && most < n)
+        used =
+            sp_norm_put(&u->norm, &s->norm, text, n, last, s->text.len + UNIGRAM_CHUNK, &s->text);
+    if (s->text.len >= UNIGRAM_CHUNK)
+        unigram_advance(u, s, false, ids);
+    return used;
+}
+
+/* Returns the bytes used. */
+static size_t put_unigram(const struct unigram *u, struct unigram_state *s, const char *text,
+                          size_t n, bool last, struct tok_ids *ids)
+{
+    size_t used = 0, k = 1;
+    while (k && used < n) {
+        if (s->at_cut && !s->text.len && !u->samples) {
+            used += unigram_put_segments(u, s, text + used, n - used, last, ids);
+            if (!last && n - used <= UNIGRAM_REST)
+                break; /* together with what follows */
+        }
+        k = put_slowly(u, s, text + used, n - used, last, ids);
+        used += k;
+    }
+    return used;
+}
+
+void unigram_put(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
+                 bool last, struct tok_ids *ids)
+{
+    size_t used = 0;
+    if (s->rest.len) {
+        buf_add(&s->rest, text, n);
+        used = put_unigram(u, s, s->rest.data, s->rest.len, last, ids);
+        s->rest.len -= used;
+        memmove(s->rest.data, s->rest.data + used, s->rest.len);
+    } else {
+        used = put_unigram(u, s, text, n, last, ids);
+        buf_add(&s->rest, text + used, n - used);
+    }
+    if (!last)
+        return;
+    BUG_ON(s->rest.len, "%zu bytes of a text were left", s->rest.len);
+    sp_norm_end(&u->norm, &s->norm, &s->text);
+    unigram_advance(u, s, true, ids);
+    s->ended = s->score;
+    unigram_reset(s);
+}
+
+void unigram_begin_sum(struct unigram_state *s, float from, bool at_cut)
+{
+    s->score = from;
+    s->norm.begun = s->at_cut = at_cut;
+}
+
+void unigram_begin_after(struct unigram_state *s, bool unknown)
+{
+    s->after_unknown = unknown;
+}
+
+float unigram_ended(const struct unigram_state *s)
+{
+    return s->ended;
+}
+
+void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
+{
+    size_t used = put_unigram(u, s, s->rest.data, s->rest.len, true, ids);
+    BUG_ON(used < s->rest.len || s->norm.held, "%zu bytes of a text were left", s->rest.len - used);
+    unigram_advance(u, s, true, ids);
+    s->ended = s->score;
+    unigram_reset(s);
+}
+
 /* ---- parts for several threads --------------------------------------------------------------- */
 
 size_t unigram_cut(const struct unigram *u, const char *text, size_t n)

@@ -360,6 +360,8 @@ static size_t last_cut(const struct tokenizer *t, const struct buf *rest)
 static int encode_own_rest(const struct tokenizer *t, struct tok_work *w, bool last,
                            struct tok_ids *ids, struct err *e)
 {
+    if (!w->open && w->rest_at)
+        t->engine.resume(t->engine.state, w->scratch, w->sum, w->last_id);
     int code = t->engine.encode_part(t->engine.state, w->scratch, w->rest.data, w->rest.len, last,
                                      ids, &w->tally, e);
     if (code && w->rest_at)
@@ -370,11 +372,10 @@ static int encode_own_rest(const struct tokenizer *t, struct tok_work *w, bool l
     return code;
 }
 
-/* Does one thread alone have a way for a text without split points? That of an engine that keeps
- * what is not final takes a text from its beginning only. */
+/* Does one thread alone have a way for a text, or the rest of one, without split points? */
 static bool can_open(const struct tokenizer *t, const struct tok_work *w)
 {
-    return t->engine.encode_open || (t->engine.encode_part && !w->rest_at);
+    return t->engine.encode_open || (t->engine.encode_part && (!w->rest_at || t->engine.resume));
 }
 
 /* The rest of a text without split points, by one thread. */

@@ -167,6 +167,13 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
                     bool last, struct tok_ids *ids, struct err *e);
 
 /*
+ * Lets texts in parts use temporary files next to `o->beside`, and hand ids to `o->take`, which
+ * empties the list, while more are made: a unigram model may not know the first id before the end
+ * of a text, and then has all. NULL: no longer, as at first. `o` must outlive the text.
+ */
+void tok_work_outlet(struct tok_work *w, const struct tok_outlet *o);
+
+/*
  * One long text by all threads of a pool, thread i with work[i]: appends the ids that tok_encode
  * and tok_encode_part give, in their order, and fails as they do. The text is split where no token
  * can span; one thread does it all where no such position is found, or none is looked for:

@@ -26,6 +26,8 @@ struct pair {
     struct trie trie;
     float unk_score;
     uint64_t restarts; /* how often sums restarted */
+    bool outlet;       /* the state has one */
+    uint64_t taken;    /* ids that it took */
 };
 
 struct place {
@@ -139,22 +141,46 @@ static void want_back(struct pair *p, const char *text, size_t n, struct tok_ids
     free(place);
 }
 
+struct taken {
+    struct pair *p;
+    struct tok_ids ids;
+};
+
+static int take(void *arg, struct tok_ids *ids, struct err *e)
+{
+    struct taken *t = arg;
+    (void)e;
+    tok_ids_add(&t->ids, ids->id, ids->n);
+    t->p->taken += ids->n;
+    ids->n = 0;
+    return 0;
+}
+
 /* Whole, or in parts of 1 to `longest` bytes. */
 static void same(struct pair *p, const char *text, size_t n, size_t longest, uint64_t stream)
 {
     struct tok_ids ids = {0}, want = {0};
+    struct taken all = {.p = p};
+    struct tok_outlet outlet = {t_path("beside"), take, &all};
+    struct err e;
     struct buf plain = {0};
     struct sp_norm_state norm = {0};
     buf_reserve(&plain, 1);
     sp_norm_put(&p->norm, &norm, text, n, true, SIZE_MAX, &plain);
     sp_norm_end(&p->norm, &norm, &plain);
     want_back(p, plain.data, plain.len, &want);
+    unigram_set_outlet(p->state, p->outlet ? &outlet : NULL);
     for (size_t at = 0, i = 0; at < n || i == 0; i++) {
         size_t k = longest ? 1 + t_rand(stream, i) % longest : n;
         k = k < n - at ? k : n - at;
         unigram_put(p->u, p->state, text + at, k, at + k == n, &ids);
+        T_OK(unigram_take_failure(p->state, &e), &e);
+        take(&all, &ids, NULL);
         at += k;
     }
+    unigram_set_outlet(p->state, NULL);
+    tok_ids_finish(&ids);
+    ids = all.ids;
     for (size_t i = 0; i < ids.n && i < want.n; i++)
         if (ids.id[i] != want.id[want.n - 1 - i])
             t_fail(__FILE__, __LINE__, "id %zu of '%.*s' is %d, not %d", i,
@@ -334,6 +360,61 @@ static void words_do_not_hold_beyond_where_sums_begin_anew(void)
     buf_finish(&text);
 }
 
+static int refuse(void *arg, struct tok_ids *ids, struct err *e)
+{
+    (void)arg, (void)ids;
+    return err_set(e, ERR_IO, "no more");
+}
+
+/*
+ * Paths through a run of one letter do not meet before its end, which is far away: with small sums,
+ * with some that restart everywhere, with unknown characters as one piece or as bytes. What the
+ * outlet returns is returned, and the next text is not affected.
+ */
+static void steps_go_to_a_file(void)
+{
+    static const char *const part[] = {"a", "\u6f22", "ab", "\u3042", "a"};
+    for (int n = 0; n < 4; n++) {
+        struct pair p = {.outlet = true};
+        struct buf text = {0};
+        float by = n & 1 ? 9000 : 1;
+        make_piece(&p.bytes, "<unk>", 0, SP_UNKNOWN);
+        make_piece(&p.bytes, "a", -1 * by, SP_NORMAL);
+        make_piece(&p.bytes, "aa", -1.25f * by, SP_NORMAL);
+        make_piece(&p.bytes, "aaa", -1.75f * by, SP_NORMAL);
+        make_piece(&p.bytes, "b", -2 * by, SP_NORMAL);
+        make_piece(&p.bytes, "\u6f22\u6f22", -2.5f * by, SP_NORMAL);
+        make_piece(&p.bytes, "\u6f22\u6f22\u6f22", -3.5f * by, SP_NORMAL);
+        char byte[8];
+        for (int i = 0; i < 256 && n & 2; i++) {
+            snprintf(byte, sizeof(byte), "<0x%02X>", i);
+            make_piece(&p.bytes, byte, 0, SP_BYTE);
+        }
+        make_trainer(&p.bytes, SP_UNIGRAM, n & 2);
+        make_normalizer(&p.bytes, NULL, 0);
+        open_pair(&p, false);
+        for (size_t i = 0; i < sizeof(part) / sizeof(*part); i++)
+            for (size_t end = text.len + 1500000 + (size_t)n; text.len < end;)
+                buf_adds(&text, part[i]);
+        same(&p, text.data, text.len, 70000, (uint64_t)n);
+        T_CHECK(p.taken > 0);
+        struct tok_ids ids = {0};
+        struct tok_outlet outlet = {t_path("beside"), refuse, NULL};
+        struct err e;
+        unigram_set_outlet(p.state, &outlet);
+        unigram_put(p.u, p.state, text.data, text.len, true, &ids);
+        T_EQ(unigram_take_failure(p.state, &e), ERR_IO);
+        outlet.beside = "no folder/here/x";
+        unigram_put(p.u, p.state, text.data, text.len, true, &ids);
+        T_EQ(unigram_take_failure(p.state, &e), ERR_IO);
+        same(&p, text.data, 1000, 0, 1);
+        tok_ids_finish(&ids);
+        close_pair(&p);
+        buf_finish(&p.bytes);
+        buf_finish(&text);
+    }
+}
+
 /* Of 1022 characters, of 1023, beyond what is counted, and longer. */
 static void long_pieces(void)
 {
@@ -382,4 +463,4 @@ static void other_kinds_are_left_to_the_library(void)
 
 T_MAIN(T_CASE(random_models_and_texts), T_CASE(real_rules), T_CASE(one_long_text),
        T_CASE(sums_grow), T_CASE(words_do_not_hold_beyond_where_sums_begin_anew),
-       T_CASE(long_pieces), T_CASE(other_kinds_are_left_to_the_library))
+       T_CASE(long_pieces), T_CASE(steps_go_to_a_file), T_CASE(other_kinds_are_left_to_the_library))

@@ -183,6 +183,13 @@ static void only_plain(void)
         t_skip("work is counted in plain builds");
 }
 
+static int forget(void *arg, struct tok_ids *ids, struct err *e)
+{
+    (void)arg, (void)e;
+    ids->n = 0;
+    return 0;
+}
+
 /* Work for a byte at 8 MB against that at 1 MB. */
 static void is_linear(struct tokenizer *t, size_t k)
 {
@@ -191,6 +198,8 @@ static void is_linear(struct tokenizer *t, size_t k)
     double each[2];
     for (int i = 0; i < 2; i++) {
         struct tok_work *w = tok_work_create(t);
+        const struct tok_outlet outlet = {t_path("beside"), forget, NULL};
+        tok_work_outlet(w, &outlet);
         buf_reset(&text);
         put_run(&text, k, (i ? 8 : 1) * MB, 1);
         by_parts(t, w, NULL, NULL, &text, 0, &ids);
@@ -201,6 +210,71 @@ static void is_linear(struct tokenizer *t, size_t k)
         printf("# kind %zu: %.1f for each byte of 1 MB, %.1f of 8 MB\n", k, each[0], each[1]);
     T_CHECK(each[1] <= 1.5 * each[0]);
     tok_ids_finish(&ids);
+    buf_finish(&text);
+}
+
+static int take(void *arg, struct tok_ids *ids, struct err *e)
+{
+    struct tok_ids *all = arg;
+    (void)e;
+    tok_ids_add(all, ids->id, ids->n);
+    ids->n = 0;
+    return 0;
+}
+
+static void open_pieces(int type, struct tokenizer **t);
+
+/* With an outlet, of a text that may begin with words, for one thread and for two. */
+static void through_outlet(const struct tokenizer *t, const struct buf *text)
+{
+    struct tok_ids want = {0}, got = {0}, part = {0};
+    struct tok_work *w = tok_work_create(t), *work[] = {tok_work_create(t), tok_work_create(t)};
+    struct pool *pool = pool_create(2);
+    const struct tok_outlet outlet = {t_path("beside"), take, &got};
+    struct err e;
+    T_OK(tok_encode(t, w, text->data, text->len, &want, &e), &e);
+    for (int i = 0; i < 2; i++) {
+        size_t taken = 0, n;
+        got.n = 0;
+        tok_work_outlet(i ? work[0] : w, &outlet);
+        for (size_t at = 0; at < text->len; at += n) {
+            size_t before = got.n;
+            n = text->len - at < 300000 ? text->len - at : 300000;
+            bool last = at + n == text->len;
+            T_OK(i ? tok_encode_part_parallel(t, pool, work, text->data + at, n, last, &part, &e)
+                   : tok_encode_part(t, w, text->data + at, n, last, &part, &e),
+                 &e);
+            taken += got.n - before;
+            T_CHECK(part.n < text->len / 8);
+            take(&got, &part, &e);
+        }
+        T_CHECK(taken > want.n / 2);
+        T_EQ(got.n, want.n);
+        T_MEM(got.id, want.id, want.n * sizeof(*want.id));
+    }
+    tok_ids_finish(&want);
+    tok_ids_finish(&got);
+    tok_ids_finish(&part);
+    tok_work_destroy(w);
+    tok_work_destroy(work[0]);
+    tok_work_destroy(work[1]);
+    pool_destroy(pool);
+}
+
+static void ids_go_out_in_parts(void)
+{
+    struct tokenizer *t;
+    struct buf text = {0};
+    size_t run = SANITIZED ? 3 * MB : 8 * MB;
+    open_pieces(SP_UNIGRAM, &t);
+    for (size_t k = 0; k < 2; k++) {
+        buf_reset(&text);
+        while (k && text.len < 2500000)
+            buf_adds(&text, "ab C 01 \u6f22x ");
+        put_run(&text, 0, run + 1, 1);
+        through_outlet(t, &text);
+    }
+    tok_close(t);
     buf_finish(&text);
 }
 
@@ -347,5 +421,6 @@ static void pipelines_are_linear(void)
     buf_finish(&bytes);
 }
 
-T_MAIN(T_CASE(ids_are_those_of_the_whole), T_CASE(byte_level_is_linear), T_CASE(models_are_linear),
-       T_CASE(pipelines_are_linear), T_CASE(ids_come_early))
+T_MAIN(T_CASE(ids_are_those_of_the_whole), T_CASE(ids_go_out_in_parts),
+       T_CASE(byte_level_is_linear), T_CASE(models_are_linear), T_CASE(pipelines_are_linear),
+       T_CASE(ids_come_early))
