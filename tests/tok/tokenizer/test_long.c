@@ -248,7 +248,7 @@ static void through_outlet(const struct tokenizer *t, const struct buf *text)
             T_CHECK(part.n < text->len / 8);
             take(&got, &part, &e);
         }
-        T_CHECK(taken > want.n / 2);
+        T_CHECK(taken > want.n / 4);
         T_EQ(got.n, want.n);
         T_MEM(got.id, want.id, want.n * sizeof(*want.id));
     }
