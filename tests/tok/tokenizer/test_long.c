@@ -265,13 +265,12 @@ static void ids_go_out_in_parts(void)
 {
     struct tokenizer *t;
     struct buf text = {0};
-    size_t run = SANITIZED ? 3 * MB : 8 * MB;
     open_pieces(SP_UNIGRAM, &t);
     for (size_t k = 0; k < 2; k++) {
         buf_reset(&text);
         while (k && text.len < 2500000)
             buf_adds(&text, "ab C 01 \u6f22x ");
-        put_run(&text, 0, run + 1, 1);
+        put_run(&text, 0, 8 * MB + 1, 1);
         through_outlet(t, &text);
     }
     tok_close(t);
