@@ -83,7 +83,7 @@ SHARED_HEADERS = {
     "tok/edit/recipe_json.h": "write_hf.c",
     "tok/learn/sp/sp.h": "chars.c order.c",
     "tok/pipeline/offsets.h": "aligned_normalize.c model_offsets.c",
-    "tok/pipeline/pipeline_internal.h": "decoder.c model.c normalize.c premerge.c "
+    "tok/pipeline/pipeline_internal.h": "decoder.c model.c model_symbols.c normalize.c premerge.c "
                                         "pretokenize.c special_place.c unigram.c wordpiece.c",
     "tok/pipeline/segment_internal.h": "segment.c segment_tables.c",
     "tok/pretok/scan_block.h": "scan_fast_cased.c scan_fast_splits.c",
@@ -110,7 +110,7 @@ SHARED_HEADERS = {
     "tok/formats/hf.h": "hf_*.c",
     "tok/formats/readers.h": "bert.c gpt2.c null.c tekken.c whitespace.c",
     "tok/learn/out.h": "json.c",
-    "tok/pipeline/open_text.h": "open_split.c",
+    "tok/pipeline/open_text.h": "open_normalize.c open_split.c",
     "tok/pipeline/pipeline.h": "spec.c",
     "tok/pretok/regex.h": "regex_spell.c",
     "tok/sp/model.h": "model_check.c",

@@ -13,7 +13,6 @@
 /* The models: from the bytes of one pre-token to ids. */
 
 enum {
-    AFFIX_MAX = 64,
     STREAM_FROM = 1 << 16, /* bytes of a pre-token that goes through a stream of merges, */
     STREAM_PART = 1 << 14  /* in parts of so many */
 };
@@ -39,116 +38,6 @@ uint32_t *pipe_sym_room(struct pipe_work *w, size_t n)
         w->sym = mem_grow(w->sym, w->sym_cap, sizeof(*w->sym));
     }
     return w->sym;
-}
-
-struct symbols {
-    const struct pipe *p;
-    uint32_t *sym;
-    size_t n;
-    bool unknown; /* one is pending: those after it may fuse with it */
-};
-
-static bool fall_back(struct symbols *s, const char *text, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (s->p->byte_token[(uint8_t)text[i]] == SYM_NONE)
-            return false;
-    for (size_t i = 0; i < n; i++)
-        s->sym[s->n++] = s->p->byte_token[(uint8_t)text[i]];
-    return true;
-}
-
-/* One character with its prefix or suffix. A pending unknown is emitted after the bytes that a
- * character falls back to, as in the reference. */
-static int model_put_char(struct symbols *s, int32_t id, const char *text, size_t n, struct err *e)
-{
-    if (id >= 0) {
-        if (s->unknown)
-            s->sym[s->n++] = (uint32_t)s->p->unk;
-        s->unknown = false;
-        s->sym[s->n++] = (uint32_t)id;
-        return 0;
-    }
-    if (s->p->spec.byte_fallback && fall_back(s, text, n))
-        return 0;
-    if (!s->p->spec.unk.p)
-        return 0; /* without an unknown token the character is dropped */
-    if (s->p->unk < 0)
-        return pipe_no_unknown(s->p, e);
-    if (s->unknown && !s->p->spec.fuse_unk)
-        s->sym[s->n++] = (uint32_t)s->p->unk;
-    s->unknown = true;
-    return 0;
-}
-
-/* Characters without prefix or suffix. */
-static int put_bare_chars(struct symbols *s, const char *text, size_t n, struct err *e)
-{
-    const int32_t *known = s->p->char_id;
-    int code = 0;
-    for (size_t i = 0, k; i < n && !code; i += k) {
-        uint32_t c = utf8_at(text + i, &k);
-        int32_t id = c < CHAR_IDS ? known[c] : vocab_find(&s->p->spec.vocab, text + i, k);
-        code = model_put_char(s, id, text + i, k, e);
-    }
-    return code;
-}
-
-static int put_chars(struct symbols *s, const char *text, size_t n, struct err *e)
-{
-    const struct pipe_spec *spec = &s->p->spec;
-    int code = 0;
-    for (size_t i = 0, k; i < n && !code; i += k) {
-        char key[2 * AFFIX_MAX + 8];
-        size_t length = 0;
-        if (s->p->letters)
-            k = 1;
-        else
-            utf8_at(text + i, &k);
-        if (i && spec->prefix.n) {
-            memcpy(key, spec->prefix.p, spec->prefix.n);
-            length = spec->prefix.n;
-        }
-        if (s->p->letters) {
-            length += letter_put(key + length, (uint8_t)text[i]);
-        } else {
-            memcpy(key + length, text + i, k);
-            length += k;
-        }
-        if (i + k == n && spec->suffix.n) {
-            memcpy(key + length, spec->suffix.p, spec->suffix.n);
-            length += spec->suffix.n;
-        }
-        code = model_put_char(s, vocab_find(&spec->vocab, key, length), key, length, e);
-    }
-    return code;
-}
-
-/*
- * At most a symbol for each byte of a character or of its byte letter, prefix and suffix included.
- */
-static size_t symbols_room(const struct pipe *p, size_t n)
-{
-    if (p->all_bytes)
-        return n;
-    size_t each = (p->letters ? 2 : 1) + (p->spec.byte_fallback ? p->spec.prefix.n : 0);
-    return n * each + p->spec.suffix.n + 1;
-}
-
-/* `last`: the text ends, so that nothing fuses with a pending unknown. */
-static int put_symbols(struct symbols *s, const char *text, size_t n, bool last, struct err *e)
-{
-    int code = 0;
-    if (s->p->char_id)
-        code = put_bare_chars(s, text, n, e);
-    else if (!s->p->all_bytes)
-        code = put_chars(s, text, n, e);
-    else
-        for (s->n = 0; s->n < n; s->n++)
-            s->sym[s->n] = s->p->byte_sym[(uint8_t)text[s->n]];
-    if (last && s->unknown && !code)
-        s->sym[s->n++] = (uint32_t)s->p->unk;
-    return code;
 }
 
 /* Appends the bytes that an entry spells in the byte alphabet; false if it has other characters. */
@@ -195,7 +84,7 @@ static bool can_stream(const struct pipe *p, struct pipe_work *w)
 static int stream_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                          struct tok_ids *ids, bool *ret_done, struct err *e)
 {
-    struct symbols s = {.p = p};
+    struct model_symbols s = {.p = p};
     size_t before = ids->n;
     int code = 0;
     bool fit = true;
@@ -203,9 +92,9 @@ static int stream_encode(const struct pipe *p, struct pipe_work *w, const char *
         k = n - at < STREAM_PART ? n - at : STREAM_PART;
         while (at + k < n && ((unsigned char)text[at + k] & 0xc0) == 0x80)
             k--;
-        s.sym = pipe_sym_room(w, symbols_room(p, k) + 1);
+        s.sym = pipe_sym_room(w, model_symbols_room(p, k) + 1);
         s.n = 0;
-        code = put_symbols(&s, text + at, k, at + k == n, e);
+        code = model_put_symbols(&s, text + at, k, at + k == n, e);
         fit = !code && bpe_stream_fits(w->stream, s.sym, s.n);
         bool last = at + k == n || !fit;
         bpe_stream_put(w->stream, s.sym, fit ? s.n : 0, last, pipe_put_stream, ids);
@@ -227,8 +116,8 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
         n >= STREAM_FROM && can_stream(p, w) ? stream_encode(p, w, text, n, ids, &done, e) : 0;
     if (done || code)
         return code;
-    struct symbols s = {.p = p, .sym = pipe_sym_room(w, symbols_room(p, n))};
-    code = put_symbols(&s, text, n, true, e);
+    struct model_symbols s = {.p = p, .sym = pipe_sym_room(w, model_symbols_room(p, n))};
+    code = model_put_symbols(&s, text, n, true, e);
     if (code)
         return code;
     size_t left = p->drop ? bpe_drop_merge(p->drop, &w->draws, s.sym, s.n, NULL, NULL)
@@ -416,6 +305,15 @@ static int too_big(const struct pipe *p, struct err *e)
     return err_set(e, ERR_DATA, "%s: merges of tokens with ids above %d", p->path, BPE_SYMBOLS - 1);
 }
 
+/* Whether unknown characters become bytes, each of which has a token. */
+static bool falls_back(const struct pipe *p)
+{
+    bool all = p->spec.byte_fallback;
+    for (int b = 0; b < 256 && all; b++)
+        all = p->byte_token[b] != SYM_NONE;
+    return all;
+}
+
 static int bpe_open(struct pipe *p, struct err *e)
 {
     struct pipe_spec *s = &p->spec;
@@ -450,6 +348,7 @@ static int bpe_open(struct pipe *p, struct err *e)
     s->merges.pair = NULL;
     s->merges.npairs = 0;
     p->cuts = plain || p->by_merges;
+    p->parts = p->by_merges || (plain && falls_back(p));
     return 0;
 }
 
@@ -507,13 +406,13 @@ static size_t list_short(const struct pipe *p, const struct word_list *list, siz
     for (; count < BPE_LANES && first + count < list->count; count++) {
         const char *word = list->text + list->at[first + count];
         size_t length = list->n[first + count];
-        struct symbols s = {.p = p, .sym = own};
-        if (symbols_room(p, length) > BPE_SHORT)
+        struct model_symbols s = {.p = p, .sym = own};
+        if (model_symbols_room(p, length) > BPE_SHORT)
             break;
         n[count] = (uint32_t)length;
         if (bytes)
             continue;
-        if (as_it_is(p, word, length) >= 0 || put_symbols(&s, word, length, true, &e))
+        if (as_it_is(p, word, length) >= 0 || model_put_symbols(&s, word, length, true, &e))
             break;
         for (size_t i = 0; i < s.n; i++)
             sym[i][count] = own[i];

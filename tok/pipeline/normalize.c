@@ -13,7 +13,8 @@ enum {
     GROWTH = 64,            /* bytes that they may make of a byte, */
     GROWTH_FREE = 1 << 20,  /* of any text, */
     GROWTH_MOST = 96 << 20, /* and in all, */
-    GROWTH_LONG = 4         /* unless these are so many of a byte */
+    GROWTH_LONG = 4,        /* unless these are so many of a byte */
+    GROWTH_PART = 16 << 20  /* as GROWTH_FREE, of a text that goes on */
 };
 
 static void normalize_put_char(struct buf *out, uint32_t c)
@@ -227,7 +228,7 @@ int pipe_norm_step(const struct pipe_spec *s, size_t i, struct pipe_work *w, uns
     return code;
 }
 
-static int refuse_growth(const struct pipe_spec *s, size_t i, size_t n, size_t made, struct err *e)
+int norm_refuse_growth(const struct pipe_spec *s, size_t i, size_t n, size_t made, struct err *e)
 {
     const struct norm_step *t = &s->norm[i];
     const char *pattern = t->kind == NORM_REPLACE ? regex_text(t->pattern) : NULL;
@@ -237,6 +238,11 @@ static int refuse_growth(const struct pipe_spec *s, size_t i, size_t n, size_t m
                    s->path, i + 1, s->nnorm, pattern ? ", Replace of \"" : "",
                    pattern ? pattern : "", pattern ? "\"," : "", made, n, GROWTH, GROWTH_FREE >> 20,
                    GROWTH_MOST >> 20);
+}
+
+bool norm_grows_too_much(uint64_t n, uint64_t made, bool last)
+{
+    return made > n * GROWTH + (last ? GROWTH_FREE : GROWTH_PART);
 }
 
 /* Bytes that normalizers may make of n bytes. */
@@ -259,7 +265,7 @@ int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const ch
     for (size_t i = 0; i < s->nnorm && !code; i++) {
         code = pipe_norm_step(s, i, w, edge, out, e);
         if (!code && out->len > w->norm_most)
-            code = refuse_growth(s, i, n, out->len, e);
+            code = norm_refuse_growth(s, i, n, out->len, e);
     }
     memset(buf_reserve(out, TEXT_SLACK), 0, TEXT_SLACK);
     return code;

@@ -2,12 +2,12 @@
 #include <string.h>
 
 #include "base/core/utf8.h"
+#include "tok/pipeline/offsets.h"
 #include "tok/pipeline/open_text.h"
-#include "tok/unicode/unicode.h"
 
 /*
- * A text that is normalized to a normal form and split by patterns while it is read: added tokens
- * in raw text, the normal form of what is between them, added tokens in that, its pre-tokens.
+ * A text that is normalized and split while it is read: added tokens in raw text, what is between
+ * them normalized, added tokens in that, its pre-tokens.
  */
 
 /* Encodes the words that are complete, and one that is open and has `least` bytes as far as it is
@@ -58,13 +58,58 @@ static int open_piece(void *arg, const char *text, size_t n, bool ends, struct e
     return is_long || o->words.len >= ENOUGH ? open_flush(r, LONG) : 0;
 }
 
-/* Normalized text between added tokens; `ends`: all of it. */
+/* Text that is pre-tokenized, but for a mark or a space before it. */
+static int split_more(const struct run *r, const char *text, size_t n, bool ends)
+{
+    struct pipe_open *o = r->o;
+    int code = split_open_put(o->split, n ? text : "", n, ends, open_piece, (void *)r, r->e);
+    r->tally->steps += split_open_take_work(o->split);
+    return code;
+}
+
+/* Metaspace: marks instead of spaces, with `first` one before the text, and a pre-token that begins
+ * at each of them. */
+static int split_marked(const struct run *r, const char *text, size_t n, bool first, bool ends)
+{
+    const struct pre_step *s = r->p->spec.pre;
+    struct buf *b = &r->o->marked;
+    const char *mark = s->content.p;
+    size_t length = s->content.n, done = 0;
+    int code = 0;
+    buf_reset(b);
+    if (first && *text != ' ' && (n < length || memcmp(text, mark, length)) &&
+        (s->scheme == META_ALWAYS || (s->scheme == META_FIRST && r->o->zero)))
+        buf_add(b, mark, length);
+    for (size_t i = 0, k; i < n && !code; i += k) {
+        utf8_at(text + i, &k);
+        bool space = text[i] == ' ', is_mark = space || (k == length && !memcmp(text + i, mark, k));
+        if (s->split && is_mark && (b->len || !first)) {
+            code = split_more(r, b->data + done, b->len - done, true);
+            done = b->len;
+        }
+        first = false;
+        buf_add(b, space ? mark : text + i, space ? length : k);
+    }
+    return code ? code : split_more(r, b->data + done, b->len - done, ends);
+}
+
+/* Normalized text between added tokens. */
 static int split_gap(const struct run *r, const char *text, size_t n, bool ends, size_t *ret_used)
 {
     struct pipe_open *o = r->o;
-    int code = split_open_put(o->split, text, n, ends, open_piece, (void *)r, r->e);
-    r->tally->steps += split_open_take_work(o->split);
+    const struct pre_step *s = r->p->spec.npre ? r->p->spec.pre : NULL;
+    bool first = n && !o->piece, bare = o->cut;
+    int code = 0;
     *ret_used = n;
+    if (s && s->kind == PRE_METASPACE)
+        code = split_marked(r, text, n, first && !bare, ends);
+    else if (s && s->prefix_space && first && !bare && *text != ' ')
+        code = split_more(r, " ", 1, false);
+    if (!code && !(s && s->kind == PRE_METASPACE))
+        code = split_more(r, text, n, ends);
+    o->piece = !ends && (o->piece || n);
+    if (ends)
+        o->cut = o->zero = false;
     return code ? code : open_flush(r, LONG);
 }
 
@@ -101,25 +146,40 @@ static int split_normal(const struct run *r, const char *text, size_t n, bool en
     return code;
 }
 
-/* Raw text between added tokens: normalized up to the last character that does not act on what is
- * before it. */
+static int split_sink(void *arg, const char *text, size_t n, bool last)
+{
+    return split_normal(arg, text, n, last);
+}
+
+/* The beginning of text between raw added tokens. */
+static void split_begin(const struct run *r, const char *text, size_t n)
+{
+    struct pipe_open *o = r->o;
+    o->gap = true;
+    o->cut = o->begun;
+    o->zero = !o->later && !o->begun && pipe_zero(&r->p->spec, r->w, text, n, EDGE_ZERO) > 0;
+    if (r->p->spec.nnorm)
+        norm_open_begin(o->norm, o->cut);
+}
+
+/* Raw text between added tokens. */
 static int split_raw(const struct run *r, const char *text, size_t n, bool ends, size_t *ret_used)
 {
-    static const enum uni_form form[] = {UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD};
-    const struct pipe_spec *s = &r->p->spec;
-    size_t k, at = n;
+    struct pipe_open *o = r->o;
+    const struct norm_open_text t = {text, n, ends};
+    int code = 0;
     *ret_used = n;
-    if (!s->nnorm)
-        return split_normal(r, text, n, ends);
-    while (!ends && at) {
-        at = utf8_before(text, at);
-        if (!uni_acts_before(form[s->norm[0].kind - NORM_NFC], utf8_at(text + at, &k)))
-            break;
+    if (n && !o->gap)
+        split_begin(r, text, n < ENOUGH ? n : whole_chars(text, ENOUGH));
+    if (o->gap && r->p->spec.nnorm)
+        code = norm_open_put(o->norm, r->w, t, split_sink, (void *)r, r->e);
+    else if (o->gap)
+        code = split_normal(r, text, n, ends);
+    if (ends) {
+        o->gap = o->begun = false;
+        o->later = true;
     }
-    *ret_used = at;
-    r->tally->steps += n - at;
-    int code = pipe_normalize(s, r->w, text, at, &r->w->norm, r->e);
-    return code ? code : split_normal(r, r->w->norm.data, r->w->norm.len, ends);
+    return code;
 }
 
 int open_split_take(const struct run *r, bool last)
@@ -128,6 +188,8 @@ int open_split_take(const struct run *r, bool last)
     const struct between what = {.added = r->p->raw, .gap = split_raw};
     if (!o->split)
         o->split = pipe_split_open(&r->p->spec);
+    if (!o->norm)
+        o->norm = norm_open_create(&r->p->spec);
     int code = split_text(r, &o->text, &o->seen, what, last);
     o->enough = open_enough(o->text.len);
     return code;

@@ -28,30 +28,47 @@ static bool strips(const struct pipe_spec *s)
 
 static bool can_split(const struct pipe *p)
 {
-    struct split_open *split = p->letters ? pipe_split_open(&p->spec) : NULL;
+    struct split_open *split = pipe_split_open(&p->spec);
+    struct norm_open *norm = split ? norm_open_create(&p->spec) : NULL;
     split_open_destroy(split);
-    return split;
+    norm_open_destroy(norm);
+    return norm;
 }
 
-/* Whether the normalizer is none, or a normal form. */
-static bool is_form(const struct pipe_spec *s)
+/* Whether what of a normalized text counts as the beginning of the text is known when its first
+ * added token is found. */
+static bool zero_known(const struct pipe *p)
 {
-    return !s->nnorm || (s->nnorm == 1 && s->norm[0].kind <= NORM_NFKD);
+    const struct pre_step *s = p->spec.npre ? p->spec.pre : NULL;
+    return !s || s->kind != PRE_METASPACE || s->scheme != META_FIRST || !p->spec.nnorm ||
+           !p->normal;
+}
+
+/* Whether the symbols of a pre-token are those of its parts: bytes, or characters. */
+static bool has_symbols(const struct pipe *p)
+{
+    return p->bpe && (p->letters ? p->all_bytes : p->char_id && !p->spec.ignore_merges);
 }
 
 static bool scans(const struct pipe *p)
 {
-    return p->family != SCAN_NONE && !p->spec.nnorm && !(p->raw && p->normal);
+    return p->family != SCAN_NONE && !p->spec.nnorm && !(p->raw && p->normal) &&
+           !p->spec.pre[0].prefix_space;
 }
 
-bool pipe_can_open(const struct pipe *p)
+/* Whether segments are encoded up to the last split point (words_take). */
+static bool takes_words(const struct pipe *p)
+{
+    return p->segments && plain_tokens(&p->spec, true) && !strips(&p->spec);
+}
+
+bool pipe_can_open(struct pipe *p)
 {
     if (p->random || p->mode == TOK_SPECIALS_ERROR)
         return false;
-    if (p->segments)
-        return plain_tokens(&p->spec, true) && !strips(&p->spec);
-    return p->all_bytes && is_form(&p->spec) && plain_tokens(&p->spec, false) &&
-           (scans(p) ? !p->spec.pre[0].prefix_space : can_split(p));
+    bool plain = plain_tokens(&p->spec, false) && has_symbols(p);
+    p->streams = plain && zero_known(p) && can_split(p);
+    return p->streams || takes_words(p) || (plain && scans(p));
 }
 
 struct pipe_open *pipe_open_create(void)
@@ -70,6 +87,8 @@ void pipe_open_destroy(struct pipe_open *o)
     scan_open_finish(&o->scan);
     split_open_destroy(o->split);
     buf_finish(&o->words);
+    buf_finish(&o->marked);
+    norm_open_destroy(o->norm);
     buf_finish(&o->normal);
     bpe_stream_destroy(o->stream);
     free(o);
@@ -78,25 +97,38 @@ void pipe_open_destroy(struct pipe_open *o)
 void open_drop(struct buf *b, size_t n)
 {
     b->len -= n;
-    memmove(b->data, b->data + n, b->len);
+    if (b->len && n)
+        memmove(b->data, b->data + n, b->len);
+}
+
+size_t whole_chars(const char *text, size_t at)
+{
+    while (at && ((unsigned char)text[at] & 0xc0) == 0x80)
+        at--;
+    return at;
 }
 
 /* ---- a pre-token that is open ---------------------------------------------------------------- */
 
-static void open_stream_bytes(const struct run *r, size_t end, bool last)
+static int open_stream_bytes(const struct run *r, size_t end, bool last)
 {
     struct pipe_open *o = r->o;
-    uint32_t *sym = pipe_sym_room(r->w, end - o->done + 1);
-    for (size_t i = o->done; i < end; i++)
-        sym[i - o->done] = r->p->byte_sym[(uint8_t)o->segment.data[i]];
-    bpe_stream_put(o->stream, sym, end - o->done, last, pipe_put_stream, r->ids);
+    size_t n = end - o->done;
+    uint32_t *sym = pipe_sym_room(r->w, model_symbols_room(r->p, n) + 1);
+    struct model_symbols s = {.p = r->p, .sym = sym, .unknown = o->unknown};
+    int code = model_put_symbols(&s, o->segment.data + o->done, n, last, r->e);
+    if (code)
+        return code;
+    bpe_stream_put(o->stream, sym, s.n, last, pipe_put_stream, r->ids);
     o->done = end;
     o->streaming = !last;
-    size_t gone = last ? end : end > BEHIND ? end - BEHIND : 0;
+    o->unknown = s.unknown && !last;
+    size_t gone = last ? end : whole_chars(o->segment.data, end > BEHIND ? end - BEHIND : 0);
     r->tally->steps += o->segment.len - gone;
     open_drop(&o->segment, gone);
     o->done = last ? 0 : end - gone;
     o->least = last ? 0 : o->least;
+    return 0;
 }
 
 void open_make_room(struct pipe_work *w, size_t n)
@@ -113,7 +145,7 @@ static size_t open_next_cut(const struct run *r, size_t from, size_t sure)
 {
     struct buf *b = &r->o->segment;
     const uint32_t ends[] = {0, (uint32_t)b->len};
-    if (!r->p->by_merges || !b->len)
+    if (!r->p->parts || !b->len)
         return sure;
     open_make_room(r->w, b->len);
     memset(buf_reserve(b, TEXT_SLACK), 0, TEXT_SLACK);
@@ -124,20 +156,44 @@ static size_t open_next_cut(const struct run *r, size_t from, size_t sure)
 }
 
 /* More of the segment that streams, up to its end if that is known. */
-static void open_stream_on(const struct run *r, bool end)
+static int open_stream_on(const struct run *r, bool end)
 {
     struct pipe_open *o = r->o;
-    size_t n = o->segment.len, sure = end ? n : n > BEHIND ? n - BEHIND : 0;
+    size_t n = o->segment.len, sure = end          ? n
+                                      : n > BEHIND ? whole_chars(o->segment.data, n - BEHIND)
+                                                   : 0;
     if (o->done >= sure && !end)
-        return;
+        return 0;
     size_t at = open_next_cut(r, o->done + !o->done, sure);
-    open_stream_bytes(r, at, at < sure || end);
+    return open_stream_bytes(r, at, at < sure || end);
+}
+
+/* A stream for the model, if all symbols that it begins with may go into one. */
+static struct bpe_stream *open_stream(const struct pipe *p)
+{
+    const struct tok_vocab *v = &p->spec.vocab;
+    struct bpe_stream *stream = bpe_stream_create(p->stream);
+    uint32_t unk = (uint32_t)p->unk;
+    if (!stream || p->letters)
+        return stream;
+    bool fit = p->unk < 0 || bpe_stream_fits(stream, &unk, 1);
+    for (int b = 0; b < 256 && fit; b++)
+        fit = p->byte_token[b] == SYM_NONE || bpe_stream_fits(stream, &p->byte_token[b], 1);
+    for (uint32_t id = 0; id < v->npieces && fit; id++) {
+        struct string_ref piece = v->piece[id];
+        if (piece.n && utf8_char(piece.p, piece.p + piece.n) == piece.n)
+            fit = bpe_stream_fits(stream, &id, 1);
+    }
+    if (fit)
+        return stream;
+    bpe_stream_destroy(stream);
+    return NULL;
 }
 
 static int open_put_words(const struct run *r, const char *text, const uint32_t *start, size_t n)
 {
-    return word_cache_encode(r->w->cache, text, start, n, pipe_premerge_words, r->p, r->w, r->ids,
-                             r->e);
+    word_miss *miss = r->p->letters ? pipe_premerge_words : pipe_model_words;
+    return word_cache_encode(r->w->cache, text, start, n, miss, r->p, r->w, r->ids, r->e);
 }
 
 /* The segments that are complete. */
@@ -152,7 +208,7 @@ static int open_segments(const struct run *r, bool end)
     open_make_room(r->w, n);
     memset(buf_reserve(b, TEXT_SLACK), 0, TEXT_SLACK);
     size_t k = 1;
-    if (r->p->by_merges)
+    if (r->p->parts)
         k = cut_segments(&r->p->cut, b->data, ends, 1, CUT_ABOVE, r->w->cut);
     else
         memcpy(r->w->cut, ends, sizeof(ends));
@@ -174,18 +230,18 @@ int open_feed(const struct run *r, const char *text, size_t n, bool end)
     int code = 0;
     buf_add(&o->segment, text, n);
     if (o->streaming)
-        open_stream_on(r, end);
+        code = open_stream_on(r, end);
     while (!code && !o->streaming && (end ? o->segment.len > 0 : o->segment.len >= o->least)) {
         size_t before = o->segment.len;
         code = open_segments(r, end);
         if (code || o->segment.len < STREAMED || o->unfit)
             break;
         if (!o->stream)
-            o->stream = bpe_stream_create(r->p->stream);
+            o->stream = open_stream(r->p);
         o->unfit = !o->stream;
         o->streaming = o->stream;
         if (o->streaming)
-            open_stream_on(r, end);
+            code = open_stream_on(r, end);
         if (o->segment.len == before)
             break;
     }
@@ -197,7 +253,7 @@ int open_feed(const struct run *r, const char *text, size_t n, bool end)
 int open_words(const struct run *r, const char *text, const uint32_t *start, size_t n)
 {
     const uint32_t *at = start;
-    if (r->p->by_merges) {
+    if (r->p->parts) {
         n = cut_segments(&r->p->cut, text, start, n, CUT_ABOVE, r->w->cut);
         at = r->w->cut;
     }
@@ -284,7 +340,7 @@ int open_between(const struct run *r, struct between b, bool last, size_t *ret_u
     r->tally->specials += skipped;
     if (!code)
         code = b.gap(r, b.text + done, b.n - done, last, ret_used);
-    *ret_used += done;
+    *ret_used = code ? 0 : *ret_used + done;
     return code;
 }
 
@@ -411,7 +467,8 @@ static int words_take(const struct run *r, bool last)
     if (!code && !last)
         words_shorten(r);
     o->enough = FAULT("words_rescan") ? 0 : open_enough(o->text.len);
-    return code;
+    o->switched = !code && !last && r->p->streams && o->text.len >= SWITCHED;
+    return o->switched ? open_split_take(r, false) : code;
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -435,7 +492,8 @@ static void open_reset(struct pipe_open *o)
     o->begun = o->later = false;
     if (o->streaming)
         bpe_stream_put(o->stream, NULL, 0, true, pipe_put_stream, &(struct tok_ids){0});
-    o->streaming = o->feeding = false;
+    o->streaming = o->feeding = o->unknown = false;
+    o->switched = o->gap = o->cut = o->zero = o->piece = false;
     o->words.len = o->nwords = o->normal.len = o->seen_normal = o->enough_normal = 0;
     if (o->split)
         split_open_reset(o->split);
@@ -460,9 +518,9 @@ int pipe_encode_open(const void *state, void *scratch, const char *text, size_t 
     if (o->text.len > TEXT_MAX)
         code = err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", o->text.len);
     else if (last || o->text.len >= o->head + o->enough)
-        code = r.p->segments ? words_take(&r, last)
-               : scans(r.p)  ? open_take(&r, last)
-                             : open_split_take(&r, last);
+        code = scans(r.p)                         ? open_take(&r, last)
+               : takes_words(r.p) && !o->switched ? words_take(&r, last)
+                                                  : open_split_take(&r, last);
     if (o->stream)
         tally->steps += bpe_stream_take_work(o->stream);
     tally->steps += w->steps;

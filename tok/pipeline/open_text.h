@@ -3,14 +3,16 @@
 #define TOK_PIPELINE_OPEN_TEXT_H
 
 /*
- * A text of any length without a known split point, in memory that does not grow with it: for
- * byte-level tokenizers whose pre-tokenizer is a scanner, or splits by patterns, and whose
- * normalizer is none, or a normal form. Pre-tokens go to the model as far as they are sure
- * (tok/pretok/scan_open.h, split_open.h), and one that does not end goes through a stream of merges
+ * A text of any length without a known split point, in memory that does not grow with it: for BPE
+ * models of bytes or characters. Where the pre-tokenizer is a scanner and nothing is normalized,
+ * pre-tokens go to the model as far as they are sure (tok/pretok/scan_open.h). Else the text is
+ * normalized (open_normalize.c) and split by patterns (split_open.h), or marked by Metaspace, while
+ * it is read (open_split.c). A pre-token that does not end goes through a stream of merges
  * (tok/bpe/stream.h).
  *
- * Also for tokenizers that split raw text into segments, up to the last split point between any
- * characters. What follows it is kept, but for WordPiece and WordLevel: of a word that is unknown,
+ * Tokenizers that split raw text into segments are encoded up to the last split point between any
+ * characters. If there is none for SWITCHED bytes, the rest is normalized while it is read, where
+ * that is possible, or else kept, but for WordPiece and WordLevel: of a word that is unknown,
  * whatever follows, and of text that normalizes to nothing, the middle is removed.
  */
 
@@ -23,7 +25,9 @@ enum {
     ENOUGH = 1 << 16,   /* bytes that are worth looking at */
     LONG = 1 << 12,     /* bytes of a pre-token that is encoded before its end; more than a token */
     STREAMED = 1 << 16, /* bytes of a segment that goes to the stream */
-    BEHIND = 8          /* bytes on either side of a position that may decide whether it splits */
+    SWITCHED =
+        1 << 18, /* bytes without a split point after which a text is not looked at by words */
+    BEHIND = 8   /* bytes on either side of a position that may decide whether it splits */
 };
 
 struct pipe_open {
@@ -37,14 +41,20 @@ struct pipe_open {
                            bytes from `done` on are not in the stream */
     size_t done, least; /* least: bytes from which it is looked at again */
     bool streaming, unfit;
+    bool unknown; /* of the pre-token that streams: an unknown symbol is pending */
     struct bpe_stream *stream;
     struct buf context;
     /* of patterns of no family: words that are encoded together, the last of which may be open */
     struct split_open *split;
     struct buf words;
     size_t nwords;
-    bool feeding;      /* the last one is in `segment` */
-    struct buf normal; /* normalized text in which added tokens are searched, */
+    bool feeding; /* the last one is in `segment` */
+    struct norm_open *norm;
+    struct buf marked;   /* text with Metaspace's marks */
+    bool switched;       /* a text of segments has none for long, and the rest is encoded as this */
+    bool gap, cut, zero; /* text between raw added tokens is begun; it was split off there; */
+    bool piece;          /* the same for added tokens in normalized text */
+    struct buf normal;   /* normalized text in which added tokens are searched, */
     size_t seen_normal, enough_normal;
     /* of a text that is split into segments: */
     size_t seen;        /* bytes of `text` that were searched for added tokens */
@@ -63,7 +73,8 @@ struct run {
     struct err *e;
 };
 
-bool pipe_can_open(const struct pipe *p);
+/* Sets p->streams. */
+bool pipe_can_open(struct pipe *p);
 struct pipe_open *pipe_open_create(void);
 void pipe_open_destroy(struct pipe_open *o); /* accepts NULL */
 
@@ -93,7 +104,28 @@ int open_words(const struct run *r, const char *text, const uint32_t *start, siz
 
 void open_make_room(struct pipe_work *w, size_t n); /* of starts of pre-tokens */
 void open_drop(struct buf *b, size_t n);            /* its first n bytes */
-size_t open_enough(size_t kept);                    /* bytes from which a text is looked at again */
+size_t whole_chars(const char *text, size_t at); /* the last start of a character up to text + at */
+size_t open_enough(size_t kept);                 /* bytes from which a text is looked at again */
+
+/* open_normalize.c: the normalizer over a text that comes in parts; NULL if a step needs it whole.
+ */
+struct norm_open *norm_open_create(const struct pipe_spec *s);
+void norm_open_destroy(struct norm_open *o); /* accepts NULL */
+
+/* Before each text; `cut` as EDGE_CUT. */
+void norm_open_begin(struct norm_open *o, bool cut);
+
+/* Takes normalized text of whole characters. */
+typedef int norm_open_sink(void *arg, const char *text, size_t n, bool last);
+
+struct norm_open_text {
+    const char *text;
+    size_t n;
+    bool last;
+};
+
+int norm_open_put(struct norm_open *o, struct pipe_work *w, struct norm_open_text t,
+                  norm_open_sink *sink, void *arg, struct err *e);
 
 /* open_split.c: as pipe_encode_open, of the text in r->o. */
 int open_split_take(const struct run *r, bool last);

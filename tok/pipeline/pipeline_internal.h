@@ -19,6 +19,8 @@
 
 #define SYM_NONE UINT32_MAX
 
+enum { AFFIX_MAX = 64 }; /* bytes of a prefix or suffix */
+
 enum { CHAR_NODES = 0x10000, CHAR_IDS = 0x3100 };
 
 enum {
@@ -54,6 +56,8 @@ struct pipe {
     struct cut cut;           /* split points of a byte-level model that has all bytes */
     struct split_point4 near; /* the same for vocabularies of characters; else empty */
     bool cuts;                /* pre-tokens may be split there: the segments give the same ids */
+    bool parts;               /* segments of any pre-token give its ids, without an unknown one */
+    bool streams;             /* open_split.c encodes text while it is read */
     bool by_merges;           /* every token of a pre-token is reached by merging its bytes */
     struct premerge *wide;    /* premerge.c: characters merged ahead of the rest; NULL: none */
     struct bpe_stream_table *stream; /* of bpe, for segments of any length */
@@ -138,6 +142,11 @@ int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const ch
 int pipe_norm_step(const struct pipe_spec *s, size_t i, struct pipe_work *w, unsigned edge,
                    struct buf *text, struct err *e);
 
+/* Of a text that comes in parts: whether its n bytes so far became too many, which is then refused.
+ */
+bool norm_grows_too_much(uint64_t n, uint64_t made, bool last);
+int norm_refuse_growth(const struct pipe_spec *s, size_t i, size_t n, size_t made, struct err *e);
+
 /* What a character becomes; NORM_GOES: it is removed. */
 #define NORM_GOES UINT32_MAX
 uint32_t norm_nmt(uint32_t c);
@@ -150,7 +159,8 @@ int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text
                      unsigned edge, size_t zero, struct err *e);
 void pipe_pre_begin(struct pipe_work *w, const char *text, size_t n, size_t zero);
 int pipe_pre_step(const struct pipe *p, struct pipe_work *w, size_t i, bool cut, struct err *e);
-/* The pre-tokenizer as splits by patterns, for a text in parts; NULL: it is more than that. */
+/* The pre-tokenizer as splits by patterns, for a text in parts; NULL: it is more than that, and a
+ * Metaspace alone or a space before the text, which the caller adds. */
 struct split_open *pipe_split_open(const struct pipe_spec *s);
 bool pre_punctuation(uint32_t c); /* ASCII punctuation, or category P of Unicode 8.0 */
 
@@ -197,7 +207,24 @@ int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *tex
 int pipe_model_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                      struct err *e);
 
-/* premerge.c: the same for bytes. pipe_open_premerge sets p->wide from the merges, after p->bpe. */
+/* model_symbols.c: the symbols of a pre-token of a BPE model before merging. */
+struct model_symbols {
+    const struct pipe *p;
+    uint32_t *sym;
+    size_t n;
+    bool unknown; /* one is pending: those after it may fuse with it */
+};
+
+/* At most a symbol for each byte of a character or of its byte letter, prefix and suffix included.
+ */
+size_t model_symbols_room(const struct pipe *p, size_t n);
+/* Appends those of text[0 .. n). `last`: the pre-token ends there, so that nothing fuses with a
+ * pending unknown symbol. */
+int model_put_symbols(struct model_symbols *s, const char *text, size_t n, bool last,
+                      struct err *e);
+
+/* premerge.c: the same as pipe_model_words for bytes. pipe_open_premerge sets p->wide from the
+ * merges, after p->bpe. */
 int pipe_premerge_words(const void *state, void *scratch, struct word_list *list,
                         struct tok_ids *ids, struct err *e);
 void pipe_open_premerge(struct pipe *p);

@@ -451,10 +451,12 @@ struct split_open *pipe_split_open(const struct pipe_spec *s)
     for (size_t i = 0; i < s->npre && good; i++) {
         const struct pre_step *t = &s->pre[i];
         bool removes = t->behavior == SPLIT_REMOVED && t->kind == PRE_SPLIT;
-        good = !t->prefix_space &&
-               (t->kind == PRE_BYTE_LEVEL
-                    ? i + 1 == s->npre
-                    : t->kind == PRE_SPLIT && (removes || t->behavior == SPLIT_ISOLATED));
+        if (t->kind == PRE_METASPACE)
+            good = s->npre == 1;
+        else if (t->kind == PRE_BYTE_LEVEL)
+            good = i + 1 == s->npre && !(t->prefix_space && i);
+        else
+            good = t->kind == PRE_SPLIT && (removes || t->behavior == SPLIT_ISOLATED);
         if (good && t->pattern)
             good = split_open_add(split, t->pattern, !removes || t->invert, !removes || !t->invert);
     }

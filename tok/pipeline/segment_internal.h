@@ -5,7 +5,7 @@
 /* What segment.c and segment_tables.c share; no other file includes it. */
 
 #include "tok/pipeline/pipeline_internal.h"
-#include "tok/pipeline/char_sides.h"
+#include "tok/pipeline/look_across.h"
 #include "tok/text/char_pairs.h"
 
 enum { PARTS_CHARS = 0x110000, PARTS_WIDE = 0x10000 };

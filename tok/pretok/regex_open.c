@@ -281,7 +281,7 @@ static int pass_sure(struct regex_open *o)
 static void drop_passed(struct regex_open *o)
 {
     size_t done = (size_t)(o->out - o->begin), gone = done > BEFORE ? done - BEFORE : 0;
-    if (gone < o->text.len - gone)
+    if (!gone || gone < o->text.len - gone)
         return;
     o->text.len -= gone;
     memmove(o->text.data, o->text.data + gone, o->text.len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tok/pipeline/char_sides.h"
+#include "tok/pipeline/look_across.h"
 
 #include "base/core/utf8.h"
 #include "tests/t.h"

@@ -386,33 +386,57 @@ static const char *byte_level(struct buf *b)
     return buf_str(b);
 }
 
-static void pipelines_are_linear(void)
+#define STRIP "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}"
+#define MERGES                                                                                     \
+    MODEL("BPE", "\"fuse_unk\":true,")                                                             \
+    ",\"merges\":[\"a a\",\"a b\",\"T A\",\"C A\",\"CA T\",\"0 1\",\"\\u2581 \\u2581\"]}"
+
+/* Pipelines; `early`: ids come while a text without split points is read. */
+struct made {
+    struct hf_make make;
+    bool early;
+};
+
+enum { MADE = 7 };
+
+static void make_pipelines(struct made *m, struct buf *bytes)
 {
-    struct buf bytes = {0};
-    only_plain();
-    const struct hf_make made[] = {
+    const char *level = byte_level(bytes);
+    const struct hf_make make[MADE] = {
         {.norm = "{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":true,"
                  "\"strip_accents\":true,\"lowercase\":true}",
          .pre = "{\"type\":\"BertPreTokenizer\"}",
          .model = MODEL("WordPiece", "\"continuing_subword_prefix\":\"##\","
                                      "\"max_input_chars_per_word\":100,") "}"},
-        {.norm =
-             SEQUENCE("{\"type\":\"Prepend\",\"prepend\":\"\\u2581\"}," LITERAL(" ", "\\u2581")),
-         .model = MODEL("BPE", "\"fuse_unk\":true,") ",\"merges\":[\"a a\",\"a b\",\"T A\",\"C A\","
-                                                     "\"CA T\",\"0 1\",\"\\u2581 \\u2581\"]}"},
         {.norm = "{\"type\":\"NFC\"}", .pre = META, .model = UNIGRAM},
         {.norm = "{\"type\":\"Lowercase\"}",
          .pre = "{\"type\":\"Whitespace\"}",
          .model = MODEL("WordLevel", "") "}"},
+        {.norm =
+             SEQUENCE("{\"type\":\"Prepend\",\"prepend\":\"\\u2581\"}," LITERAL(" ", "\\u2581")),
+         .model = MERGES},
+        {.pre = META, .model = MERGES},
         {.norm = SEQUENCE(
-             "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}," LITERAL("zz", "z")),
+             STRIP "," LITERAL("zz", "z") ",{\"type\":\"NFD\"},"
+                                          "{\"type\":\"StripAccents\"},{\"type\":\"Lowercase\"}"),
          .pre = HF_LEVEL("false"),
-         .model = byte_level(&bytes)},
+         .model = level},
+        {.pre = HF_LEVEL("true"), .model = level},
     };
-    for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
+    for (size_t i = 0; i < MADE; i++)
+        m[i] = (struct made){make[i], i > 2};
+}
+
+static void pipelines_are_linear(void)
+{
+    struct buf bytes = {0};
+    struct made made[MADE];
+    only_plain();
+    make_pipelines(made, &bytes);
+    for (size_t i = 0; i < MADE; i++) {
         struct tokenizer *t;
         struct err e;
-        T_OK(hf_open(&made[i], TOK_SPECIALS_TEXT, &t, &e), &e);
+        T_OK(hf_open(&made[i].make, TOK_SPECIALS_TEXT, &t, &e), &e);
         for (size_t k = 0; k < (full() ? (size_t)KINDS : 5); k++)
             is_linear(t, k);
         tok_close(t);
@@ -420,6 +444,37 @@ static void pipelines_are_linear(void)
     buf_finish(&bytes);
 }
 
+/* Their ids come while a text is read, and are those of the whole: with white space at its ends,
+ * and longer runs of it. */
+static void pipelines_come_early(void)
+{
+    struct buf bytes = {0}, text = {0};
+    struct made made[MADE];
+    make_pipelines(made, &bytes);
+    for (size_t i = 0; i < MADE; i++) {
+        struct tokenizer *t;
+        struct err e;
+        if (!made[i].early || (i > 4 && !WEFT_PCRE2))
+            continue;
+        T_OK(hf_open(&made[i].make, TOK_SPECIALS_TEXT, &t, &e), &e);
+        for (size_t k = 0; k < 3; k++)
+            come_early(t, k);
+        for (uint64_t seed = 0; seed < 2; seed++) {
+            buf_reset(&text);
+            put_run(&text, 6, seed ? 100000 : 0, seed);
+            make_mixed(&bytes, seed + i);
+            buf_add(&text, bytes.data, bytes.len);
+            put_run(&text, 6 - 2 * seed, 300000, seed);
+            same_ids(t, &text, seed);
+        }
+        tok_close(t);
+        buf_reset(&bytes);
+        make_pipelines(made, &bytes);
+    }
+    buf_finish(&bytes);
+    buf_finish(&text);
+}
+
 T_MAIN(T_CASE(ids_are_those_of_the_whole), T_CASE(ids_go_out_in_parts),
        T_CASE(byte_level_is_linear), T_CASE(models_are_linear), T_CASE(pipelines_are_linear),
-       T_CASE(ids_come_early))
+       T_CASE(ids_come_early), T_CASE(pipelines_come_early))

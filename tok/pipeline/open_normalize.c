@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/core/utf8.h"
+#include "tok/pipeline/open_text.h"
+#include "tok/pretok/regex_open.h"
+#include "tok/unicode/unicode.h"
+
+/*
+ * The normalizer over a text that comes in parts. Each step passes on what no later byte can
+ * change, in parts of bounded length, and keeps the rest: for a normal form the characters that a
+ * mark may still follow, for Replace what may begin a match, for Strip the white space that may end
+ * the text.
+ */
+
+enum {
+    PART = 1 << 16, /* bytes that a step passes on at a time, and a little more */
+    SPACE_MAX =
+        48 << 20, /* bytes of white space that Strip keeps; runs of one character are short */
+    REPEATED = 1, /* in kept white space: the character before it again, a number of times */
+    REPEATED_BYTES = 1 + sizeof(uint64_t)
+};
+
+struct norm_part {
+    struct buf kept, out;
+    struct regex_open *pattern; /* of Replace, unless it is a literal */
+    bool begun;
+    uint32_t space; /* the last character of kept white space, */
+    uint64_t again; /* which is repeated so many times */
+    uint64_t made;  /* bytes passed on */
+};
+
+struct norm_open {
+    const struct pipe_spec *spec;
+    struct pipe_work *w;
+    struct norm_part *part;
+    bool cut;
+    uint64_t taken;
+    norm_open_sink *sink;
+    void *arg;
+    struct err *e;
+};
+
+/* Whether no match is empty, as far as the spelling shows: regex_open does not pass these on. */
+static bool never_empty(const char *pattern)
+{
+    if (!*pattern || strpbrk(pattern, "*?$^|()") || strstr(pattern, "{0") || strstr(pattern, "{,"))
+        return false;
+    for (const char *p = pattern; (p = strchr(p, '\\')); p += 2)
+        if (!p[1] || strchr("bBAzZGKyYXRkg0123456789", p[1]))
+            return false;
+    return true;
+}
+
+static bool norm_open_step(struct norm_part *part, const struct norm_step *s)
+{
+    size_t n;
+    if (s->kind == NORM_PRECOMPILED)
+        return false;
+    if (s->kind != NORM_REPLACE)
+        return true;
+    if (regex_literal_text(s->pattern, &n))
+        return n > 0;
+    if (!never_empty(regex_text(s->pattern)))
+        return false;
+    part->pattern = regex_open_create(s->pattern);
+    return part->pattern;
+}
+
+struct norm_open *norm_open_create(const struct pipe_spec *s)
+{
+    struct norm_open *o = mem_new(1, sizeof(*o));
+    bool good = true;
+    o->spec = s;
+    o->part = mem_new(s->nnorm + 1, sizeof(*o->part));
+    for (size_t i = 0; i < s->nnorm && good; i++)
+        good = norm_open_step(&o->part[i], &s->norm[i]);
+    if (good)
+        return o;
+    norm_open_destroy(o);
+    return NULL;
+}
+
+void norm_open_destroy(struct norm_open *o)
+{
+    for (size_t i = 0; o && i < o->spec->nnorm; i++) {
+        buf_finish(&o->part[i].kept);
+        buf_finish(&o->part[i].out);
+        regex_open_destroy(o->part[i].pattern);
+    }
+    if (o)
+        free(o->part);
+    free(o);
+}
+
+void norm_open_begin(struct norm_open *o, bool cut)
+{
+    for (size_t i = 0; i < o->spec->nnorm; i++) {
+        struct norm_part *part = &o->part[i];
+        buf_reset(&part->kept);
+        part->begun = false;
+        part->again = part->made = 0;
+        if (part->pattern)
+            regex_open_reset(part->pattern);
+    }
+    o->cut = cut;
+    o->taken = 0;
+}
+
+static int open_step(struct norm_open *o, size_t i, const char *text, size_t n, bool last);
+
+/* What step i made, to the next one. */
+static int open_pass(struct norm_open *o, size_t i, const char *text, size_t n, bool last)
+{
+    struct norm_part *part = &o->part[i];
+    part->made += n;
+    if (norm_grows_too_much(o->taken, part->made, last))
+        return norm_refuse_growth(o->spec, i, o->taken, part->made, o->e);
+    return open_step(o, i + 1, text, n, last);
+}
+
+/* Appends to what step i passes on next. */
+static int open_make(struct norm_open *o, size_t i, const char *text, size_t n)
+{
+    struct buf *out = &o->part[i].out;
+    buf_add(out, text, n);
+    if (out->len < PART)
+        return 0;
+    int code = open_pass(o, i, out->data, out->len, false);
+    buf_reset(out);
+    return code;
+}
+
+static int open_made(struct norm_open *o, size_t i, bool last)
+{
+    struct buf *out = &o->part[i].out;
+    int code = open_pass(o, i, out->data, out->len, last);
+    buf_reset(out);
+    return code;
+}
+
+/* ---- steps that change each character by itself, and normal forms -----------------------------
+ */
+
+/* Whether the step gives the same for both sides of a position before c as for the whole. */
+static bool parts_before(const struct norm_step *s, uint32_t c)
+{
+    static const enum uni_form form[] = {UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD};
+    if (s->kind <= NORM_NFKD)
+        return !uni_acts_before(form[s->kind - NORM_NFC], c);
+    if (s->kind == NORM_BERT && s->accents)
+        return !uni_acts_before(UNI_NFD, c) && !(s->clean && norm_is_dirt(c));
+    return true;
+}
+
+/* The bytes of text[0 .. n) before the last such position after `from`; 0: there is none. */
+static size_t sure_bytes(const struct norm_step *s, const char *text, size_t from, size_t n)
+{
+    size_t k;
+    if (s->kind > NORM_NFKD && s->kind != NORM_BERT)
+        return n;
+    while (n > from) {
+        n = utf8_before(text, n);
+        if (parts_before(s, utf8_at(text + n, &k)))
+            return n;
+    }
+    return 0;
+}
+
+static int open_chars(struct norm_open *o, size_t i, const char *text, size_t n, bool last)
+{
+    struct norm_part *part = &o->part[i];
+    size_t before = part->kept.len;
+    if (before) {
+        buf_add(&part->kept, text, n);
+        text = part->kept.data;
+        n = part->kept.len;
+    }
+    size_t used = last ? n : sure_bytes(&o->spec->norm[i], text, before, n);
+    buf_reset(&part->out);
+    buf_add(&part->out, text, used);
+    int code = pipe_norm_step(o->spec, i, o->w, 0, &part->out, o->e);
+    if (before)
+        open_drop(&part->kept, used);
+    else
+        buf_add(&part->kept, text + used, n - used);
+    return code ? code : open_made(o, i, last);
+}
+
+static int open_prepend(struct norm_open *o, size_t i, const char *text, size_t n, bool last)
+{
+    struct norm_part *part = &o->part[i];
+    int code = 0;
+    if (n && !part->begun && !o->cut)
+        code = open_pass(o, i, o->spec->norm[i].content.p, o->spec->norm[i].content.n, false);
+    part->begun |= n > 0;
+    return code ? code : open_pass(o, i, text, n, last);
+}
+
+/* ---- Replace ----------------------------------------------------------------------------------
+ */
+
+/* The first position from which a match may begin that needs more text. */
+static size_t open_beginning(const char *text, size_t done, size_t n, size_t length)
+{
+    size_t at = n < length ? 0 : n - length + 1;
+    while (at < n && ((unsigned char)text[at] & 0xc0) == 0x80)
+        at++;
+    return at < done ? done : at;
+}
+
+static int open_literal(struct norm_open *o, size_t i, const char *text, size_t n, bool last)
+{
+    const struct norm_step *s = &o->spec->norm[i];
+    struct norm_part *part = &o->part[i];
+    size_t length, done = 0, before = part->kept.len;
+    const char *literal = regex_literal_text(s->pattern, &length), *found;
+    int code = 0;
+    if (before) {
+        buf_add(&part->kept, text, n);
+        text = part->kept.data;
+        n = part->kept.len;
+    }
+    while (!code && (found = memmem(text + done, n - done, literal, length))) {
+        size_t at = (size_t)(found - text);
+        code = open_make(o, i, text + done, at - done);
+        code = code ? code : open_make(o, i, s->content.p, s->content.n);
+        done = at + length;
+    }
+    size_t used = last ? n : open_beginning(text, done, n, length);
+    code = code ? code : open_make(o, i, text + done, used - done);
+    if (before)
+        open_drop(&part->kept, used);
+    else
+        buf_add(&part->kept, text + used, n - used);
+    return code ? code : open_made(o, i, last);
+}
+
+struct replaced {
+    struct norm_open *o;
+    size_t i;
+};
+
+static int open_span(void *arg, const char *text, size_t n, bool match, bool ends, struct err *e)
+{
+    const struct replaced *r = arg;
+    const struct norm_step *s = &r->o->spec->norm[r->i];
+    (void)e;
+    if (!match)
+        return open_make(r->o, r->i, text, n);
+    return ends ? open_make(r->o, r->i, s->content.p, s->content.n) : 0;
+}
+
+static int open_pattern(struct norm_open *o, size_t i, const char *text, size_t n, bool last)
+{
+    struct replaced r = {o, i};
+    int code = regex_open_put(o->part[i].pattern, text, n, last, open_span, &r, o->e);
+    o->w->steps += regex_open_take_work(o->part[i].pattern);
+    return code ? code : open_made(o, i, last);
+}
+
+/* ---- Strip ------------------------------------------------------------------------------------
+ */
+
+static void space_repeats(struct norm_part *part)
+{
+    char own[4];
+    size_t k = utf8_put(own, part->space);
+    if (part->again * k > REPEATED_BYTES) {
+        buf_addc(&part->kept, REPEATED);
+        buf_add(&part->kept, &part->again, sizeof(part->again));
+        part->again = 0;
+    }
+    for (; part->again; part->again--)
+        buf_add(&part->kept, own, k);
+}
+
+/* Keeps white space, which may end the text. */
+static int space_keep(struct norm_open *o, size_t i, const char *text, size_t n)
+{
+    struct norm_part *part = &o->part[i];
+    for (size_t at = 0, k; at < n; at += k) {
+        uint32_t c = utf8_at(text + at, &k);
+        if (part->kept.len && c == part->space) {
+            part->again++;
+            continue;
+        }
+        space_repeats(part);
+        buf_add(&part->kept, text + at, k);
+        part->space = c;
+    }
+    if (part->kept.len <= SPACE_MAX)
+        return 0;
+    return err_set(o->e, ERR_DATA,
+                   "%s: normalizer %zu of %zu, Strip, needs to keep more than %d MiB of mixed "
+                   "white space, because the text may end after it",
+                   o->spec->path, i + 1, o->spec->nnorm, SPACE_MAX >> 20);
+}
+
+/* Passes on the white space kept. */
+static int space_pass(struct norm_open *o, size_t i)
+{
+    struct norm_part *part = &o->part[i];
+    const char *kept = part->kept.data, *own = kept;
+    int code = 0;
+    if (part->kept.len)
+        space_repeats(part), kept = own = part->kept.data;
+    for (size_t at = 0, k, before = 0; at < part->kept.len && !code; at += k) {
+        if (kept[at] != REPEATED) {
+            utf8_at(kept + at, &k);
+            own = kept + at;
+            before = k;
+            code = open_make(o, i, own, k);
+            continue;
+        }
+        uint64_t again;
+        k = REPEATED_BYTES;
+        memcpy(&again, kept + at + 1, sizeof(again));
+        for (; again && !code; again--)
+            code = open_make(o, i, own, before);
+    }
+    buf_reset(&part->kept);
+    return code;
+}
+
+static int open_strip(struct norm_open *o, size_t i, const char *text, size_t n, bool last)
+{
+    const struct norm_step *s = &o->spec->norm[i];
+    struct norm_part *part = &o->part[i];
+    size_t at = 0, end = n, k;
+    int code = 0;
+    while (s->left && !part->begun && at < n && uni_space(utf8_at(text + at, &k)))
+        at += k;
+    part->begun |= at < n;
+    while (s->right && end > at) {
+        size_t before = utf8_before(text, end);
+        if (!uni_space(utf8_at(text + before, &k)))
+            break;
+        end = before;
+    }
+    if (end > at) {
+        code = space_pass(o, i);
+        code = code ? code : open_make(o, i, text + at, end - at);
+    }
+    if (!code && !last)
+        code = space_keep(o, i, text + end, n - end);
+    return code ? code : open_made(o, i, last);
+}
+
+/* ---- all steps --------------------------------------------------------------------------------
+ */
+
+static int open_step(struct norm_open *o, size_t i, const char *text, size_t n, bool last)
+{
+    if (!n && !last)
+        return 0;
+    text = n ? text : "";
+    if (i == o->spec->nnorm)
+        return o->sink(o->arg, text, n, last);
+    switch (o->spec->norm[i].kind) {
+    case NORM_STRIP:
+        return open_strip(o, i, text, n, last);
+    case NORM_PREPEND:
+        return open_prepend(o, i, text, n, last);
+    case NORM_REPLACE:
+        return (o->part[i].pattern ? open_pattern : open_literal)(o, i, text, n, last);
+    default:
+        return open_chars(o, i, text, n, last);
+    }
+}
+
+int norm_open_put(struct norm_open *o, struct pipe_work *w, struct norm_open_text t,
+                  norm_open_sink *sink, void *arg, struct err *e)
+{
+    int code = 0;
+    o->w = w;
+    o->sink = sink;
+    o->arg = arg;
+    o->e = e;
+    w->norm_most = TEXT_MAX;
+    do {
+        size_t k = t.n;
+        if (k > PART)
+            for (k = PART; ((unsigned char)t.text[k] & 0xc0) == 0x80;)
+                k--;
+        o->taken += k;
+        w->steps += k * (o->spec->nnorm + 1);
+        code = open_step(o, 0, t.text, k, t.last && k == t.n);
+        t.text += k;
+        t.n -= k;
+    } while (!code && t.n);
+    return code;
+}
