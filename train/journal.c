@@ -441,7 +441,7 @@ void journal_introduce(const struct job *j)
         snprintf(on, sizeof(on), "%s", d->desc.name);
     if (j->o->precision.tf32 && (d->desc.host || j->rank.ops.real != DTYPE_F32))
         log_warn("--tf32 has no effect: it is for fp32 on a GPU");
-    if (d->desc.host && opts_origin(j->opts, "tokens-per-pass") != FROM_DEFAULT)
+    if (d->desc.host && opts_origin(j->opts, "tokens-per-pass") == FROM_FLAG)
         log_warn("--tokens-per-pass has no effect: it is for a GPU");
     if (!d->desc.host)
         buf_addf(&b, "; products: %s, attention: %s", j->rank.ops.entry[OP_MATMUL].backend,

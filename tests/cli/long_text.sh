@@ -33,12 +33,13 @@ END
 
 # both TOKENIZER: ids of tok encode and of prep build
 both() {
-    from=x.txt
+    from=x.txt pattern=
+    case $1 in *.tiktoken) pattern="--tiktoken-pattern cl100k" ;; esac # ranks may be few, and of no known encoding
     [ -f x.txt ] || from=x.jsonl
-    expect 0 peak "$TOK" encode --quiet --overwrite --tokenizer "$1" --workers 1 --format docs --output x.docs $from
+    expect 0 peak "$TOK" encode --quiet --overwrite --tokenizer "$1" $pattern --workers 1 --format docs --output x.docs $from
     below
     expect 0 "$PREP" build --quiet --overwrite --pretokenized x.docs --output-prefix a
-    expect 0 peak "$PREP" build --quiet --overwrite --tokenizer "$1" --workers 2 --input x.jsonl --output-prefix b
+    expect 0 peak "$PREP" build --quiet --overwrite --tokenizer "$1" $pattern --workers 2 --input x.jsonl --output-prefix b
     below
     same a_text_document.bin b_text_document.bin
     same a_text_document.idx b_text_document.idx
