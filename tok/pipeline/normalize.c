@@ -14,7 +14,7 @@ enum {
     GROWTH_FREE = 1 << 20,  /* of any text, */
     GROWTH_MOST = 96 << 20, /* and in all, */
     GROWTH_LONG = 4,        /* unless these are so many of a byte */
-    GROWTH_PART = 16 << 20  /* as GROWTH_FREE, of a text that goes on */
+    GROWTH_PART = 16 << 20  /* of a text that goes on, whose growth is not known yet */
 };
 
 static void normalize_put_char(struct buf *out, uint32_t c)
@@ -240,11 +240,6 @@ int norm_refuse_growth(const struct pipe_spec *s, size_t i, size_t n, size_t mad
                    GROWTH_MOST >> 20);
 }
 
-bool norm_grows_too_much(uint64_t n, uint64_t made, bool last)
-{
-    return made > n * GROWTH + (last ? GROWTH_FREE : GROWTH_PART);
-}
-
 /* Bytes that normalizers may make of n bytes. */
 static size_t most_of(size_t n)
 {
@@ -253,6 +248,12 @@ static size_t most_of(size_t n)
     size_t most = n > GROWTH_MOST / GROWTH ? GROWTH_MOST : n * GROWTH + GROWTH_FREE;
     most = most < GROWTH_MOST ? most : GROWTH_MOST;
     return most > n * GROWTH_LONG ? most : n * GROWTH_LONG;
+}
+
+bool norm_grows_too_much(uint64_t n, uint64_t made, bool last)
+{
+    uint64_t most = n > TEXT_MAX / GROWTH_LONG ? n * GROWTH_LONG : most_of((size_t)n);
+    return made > most && (last || made > GROWTH_PART);
 }
 
 int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,

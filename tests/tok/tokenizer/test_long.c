@@ -475,6 +475,33 @@ static void pipelines_come_early(void)
     buf_finish(&text);
 }
 
+/* A normalizer that makes too much of a text is refused while it is read, as in one whole. */
+static void growth_is_limited(void)
+{
+    struct buf bytes = {0}, text = {0};
+    struct tok_ids ids = {0};
+    struct tokenizer *t;
+    struct err e;
+    const struct hf_make made = {.norm = LITERAL("a", "abababababababababababababababababababab"),
+                                 .pre = HF_LEVEL("true"),
+                                 .model = byte_level(&bytes)};
+    int code = 0;
+    if (!WEFT_PCRE2)
+        t_skip("no PCRE2");
+    T_OK(hf_open(&made, TOK_SPECIALS_TEXT, &t, &e), &e);
+    struct tok_work *w = tok_work_create(t);
+    put_run(&text, 0, MB, 1);
+    for (int i = 0; i < 4 && !code; i++, ids.n = 0)
+        code = tok_encode_part(t, w, text.data, text.len, i == 3, &ids, &e);
+    T_EQ(code, ERR_DATA);
+    T_CHECK(strstr(e.msg, "normalizer 1 of 1") != NULL);
+    tok_work_destroy(w);
+    tok_close(t);
+    tok_ids_finish(&ids);
+    buf_finish(&text);
+    buf_finish(&bytes);
+}
+
 T_MAIN(T_CASE(ids_are_those_of_the_whole), T_CASE(ids_go_out_in_parts),
        T_CASE(byte_level_is_linear), T_CASE(models_are_linear), T_CASE(pipelines_are_linear),
-       T_CASE(ids_come_early), T_CASE(pipelines_come_early))
+       T_CASE(ids_come_early), T_CASE(pipelines_come_early), T_CASE(growth_is_limited))
