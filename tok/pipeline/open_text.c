@@ -67,8 +67,10 @@ bool pipe_can_open(struct pipe *p)
     if (p->random || p->mode == TOK_SPECIALS_ERROR)
         return false;
     bool plain = plain_tokens(&p->spec, false) && has_symbols(p);
+    if (plain && scans(p))
+        return true;
     p->streams = plain && zero_known(p) && can_split(p);
-    return p->streams || takes_words(p) || (plain && scans(p));
+    return p->streams || takes_words(p);
 }
 
 struct pipe_open *pipe_open_create(void)
