@@ -159,7 +159,7 @@ static bool same(struct tensor a, struct tensor b)
 static void means_over_steps(void)
 {
     enum { STEPS = 200 };
-    double p = 0, m = 0, v = 0, g = 0, g2 = 0;
+    double p = 0, m = 0, v = 0;
     struct number_run run = whole_run(STREAM);
     open_narrow();
     for (int k = 0; k < STEPS; k++) {
@@ -172,8 +172,6 @@ static void means_over_steps(void)
             p += 1 - get(s.p, i);
             m += get(s.m, i) / (0.1 * x) - 1;
             v += get(s.v, i) / (0.01 * x * x) - 1;
-            g += x;
-            g2 += x * x;
         }
     }
     /* standard deviations: below 2^-9 of each, of the square root of N STEPS means */
