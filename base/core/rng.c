@@ -189,7 +189,7 @@ AVX2 static inline void four_pairs(uint64_t seed, uint32_t purpose, uint32_t sub
 AVX2 static void normal_avx2(uint64_t seed, uint32_t purpose, uint32_t sub, uint64_t index,
                              uint64_t n, float *ret)
 {
-    uint64_t head = index % 2 && n ? 1 : 0, i = head;
+    uint64_t head = index % 2, i = head;
     rng_normal_plain(seed, purpose, sub, index, head, ret);
     for (; i + 2 * BLOCKS <= n; i += 2 * BLOCKS)
         four_pairs(seed, purpose, sub, (index + i) / 2, ret + i);
@@ -201,7 +201,7 @@ void rng_normal(uint64_t seed, uint32_t purpose, uint32_t sub, uint64_t index, u
                 float *ret)
 {
 #ifdef __x86_64__
-    if (cpu_avx2_halves()) {
+    if (n >= 2 * BLOCKS && cpu_avx2_halves()) {
         normal_avx2(seed, purpose, sub, index, n, ret);
         return;
     }
