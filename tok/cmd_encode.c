@@ -355,11 +355,11 @@ static int take_long(void *arg, struct tok_ids *ids, struct err *e)
 static int encode_parts(struct job *j, struct long_doc *d, struct err *e)
 {
     struct tok_ids *ids = &j->ids[0];
-    const struct tok_outlet outlet = {j->beside, take_long, d};
+    const struct tok_sink sink = {j->beside, take_long, d};
     bool last = false;
     int code = 0;
     tok_work_number(j->work[0], j->nread++);
-    tok_work_outlet(j->work[0], &outlet);
+    tok_work_sink(j->work[0], &sink);
     while (!code && !last) {
         const char *text;
         size_t n;
@@ -378,7 +378,7 @@ static int encode_parts(struct job *j, struct long_doc *d, struct err *e)
         }
         progress_update(&j->progress, docs_consumed(j->docs), NULL);
     }
-    tok_work_outlet(j->work[0], NULL);
+    tok_work_sink(j->work[0], NULL);
     j->ncut += d->left > 0;
     j->nleft += d->left;
     return code ? code : spill_flush(d->out, e);

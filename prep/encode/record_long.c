@@ -188,14 +188,14 @@ static int encode_long(struct encoder *c, struct item *it, size_t k, struct err 
     if (v->kind == JSONL_ID_LISTS)
         return encode_long_lists(c, it, in, col, e);
     struct long_ids ids = {c, col};
-    const struct tok_outlet outlet = {col->packed.beside, take_long, &ids};
+    const struct tok_sink sink = {col->packed.beside, take_long, &ids};
     if (c->work)
-        tok_work_outlet(c->work, &outlet);
+        tok_work_sink(c->work, &sink);
     int code = (v->kind != JSONL_STRING && !c->plan->ids ? encode_long_strings
                 : c->plan->split                         ? encode_long_sentences
                                                          : encode_long_text)(c, it, in, col, e);
     if (c->work)
-        tok_work_outlet(c->work, NULL);
+        tok_work_sink(c->work, NULL);
     return code;
 }
 

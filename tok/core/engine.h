@@ -59,7 +59,7 @@ struct tok_engine {
      * NULL: the engine has no use for it. encode_part may use `o` from now on; NULL: no longer. It
      * must outlive the text.
      */
-    void (*outlet)(void *scratch, const struct tok_outlet *o);
+    void (*sink)(void *scratch, const struct tok_sink *o);
     /*
      * NULL: encode_part takes texts from their beginning only. What follows comes after a split
      * point, the sum `sum` (of engines with `take`) and the id `last`, -1 if there is none.

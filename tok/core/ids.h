@@ -26,7 +26,7 @@ void tok_ids_finish(struct tok_ids *ids);
  * What a caller offers an engine for a text in parts: a place for temporary files, and to take ids
  * while more are made. `take` empties the list.
  */
-struct tok_outlet {
+struct tok_sink {
     const char *beside; /* the files are in the folder of this path */
     int (*take)(void *arg, struct tok_ids *ids, struct err *e);
     void *arg;

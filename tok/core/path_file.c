@@ -7,7 +7,7 @@
 
 enum {
     BLOCK = 1 << 16, /* steps read at a time */
-    MANY = 1 << 16   /* ids that the outlet takes */
+    MANY = 1 << 16   /* ids that the sink takes */
 };
 
 int tok_path_add(struct tok_path_file *f, const char *beside, const uint32_t *step, size_t n,
@@ -55,7 +55,7 @@ int tok_path_push(struct tok_path_file *f, uint32_t step, struct err *e)
     return code ? code : spill_add(&f->spill, &step, sizeof(step), e);
 }
 
-int tok_path_put(struct tok_path_file *f, const struct tok_outlet *o,
+int tok_path_put(struct tok_path_file *f, const struct tok_sink *o,
                  void (*put)(void *arg, uint32_t step, struct tok_ids *ids), void *arg,
                  struct tok_ids *ids, struct err *e)
 {

@@ -36,9 +36,9 @@ int tok_path_step(struct tok_path_file *f, uint64_t place, uint32_t *ret, struct
 /* The next step of the path, from the last to the first. */
 int tok_path_push(struct tok_path_file *f, uint32_t step, struct err *e);
 
-/* Passes the path's steps, from the first to the last, to `put`, which appends to `ids`; the outlet
+/* Passes the path's steps, from the first to the last, to `put`, which appends to `ids`; the sink
  * takes these when they are many. */
-int tok_path_put(struct tok_path_file *f, const struct tok_outlet *o,
+int tok_path_put(struct tok_path_file *f, const struct tok_sink *o,
                  void (*put)(void *arg, uint32_t step, struct tok_ids *ids), void *arg,
                  struct tok_ids *ids, struct err *e);
 

@@ -211,9 +211,9 @@ static void end_part(struct sp_scratch *c, int code, bool last, struct tok_tally
     }
 }
 
-void sp_outlet(void *scratch, const struct tok_outlet *o)
+void sp_sink(void *scratch, const struct tok_sink *o)
 {
-    ((struct sp_scratch *)scratch)->outlet = o;
+    ((struct sp_scratch *)scratch)->sink = o;
 }
 
 void sp_resume(const void *state, void *scratch, float sum, int32_t last)
@@ -234,7 +234,7 @@ int sp_encode_part(const void *state, void *scratch, const char *text, size_t n,
 {
     const struct sp *s = state;
     struct sp_scratch *c = scratch;
-    unigram_set_outlet(c->unigram, c->outlet);
+    unigram_set_sink(c->unigram, c->sink);
     size_t used = 0;
     int code;
     if (c->hold.len) {
@@ -247,7 +247,7 @@ int sp_encode_part(const void *state, void *scratch, const char *text, size_t n,
         buf_add(&c->hold, text + used, n - used);
     }
     end_part(c, code, last, tally);
-    unigram_set_outlet(c->unigram, NULL);
+    unigram_set_sink(c->unigram, NULL);
     return code;
 }
 
@@ -333,10 +333,10 @@ int sp_encode(const void *state, void *scratch, const char *text, size_t n, stru
     if (!s->unigram && !s->native)
         return sp_encode_whole(state, scratch, text, n, ids, tally, e);
     struct sp_scratch *c = scratch;
-    const struct tok_outlet *outlet = c->outlet;
-    c->outlet = NULL; /* it is for texts in parts */
+    const struct tok_sink *sink = c->sink;
+    c->sink = NULL; /* it is for texts in parts */
     int code = sp_encode_part(state, scratch, text, n, true, ids, tally, e);
-    c->outlet = outlet;
+    c->sink = sink;
     return code;
 }
 

@@ -219,7 +219,7 @@ static int open_plain(const struct tok_options *o, const char *p, size_t n, stru
         return code;
     }
     g.encode_part = s->unigram || s->native ? sp_encode_part : NULL;
-    g.outlet = s->unigram ? sp_outlet : NULL;
+    g.sink = s->unigram ? sp_sink : NULL;
     g.resume = sp_resume;
     g.samples = s->unigram || s->model.kind == SP_BPE;
     g.number = sp_number;

@@ -42,10 +42,10 @@ struct sp_scratch {
     struct sp_native_state *native;
     struct buf hold; /* the end of a part, where a special string may begin */
     struct buf lines;
-    struct buf whole;                /* a text of which one of the best segmentations is sampled */
-    uint64_t key;                    /* key of random numbers */
-    bool cr;                         /* the text so far ends in a CR that is held back */
-    const struct tok_outlet *outlet; /* of sp_encode_part; or NULL */
+    struct buf whole;            /* a text of which one of the best segmentations is sampled */
+    uint64_t key;                /* key of random numbers */
+    bool cr;                     /* the text so far ends in a CR that is held back */
+    const struct tok_sink *sink; /* of sp_encode_part; or NULL */
 };
 
 /* encode.c: entries of tok/core/engine.h. */
@@ -54,7 +54,7 @@ void *sp_scratch_create(const void *state);
 void sp_scratch_destroy(void *scratch);
 int sp_encode_part(const void *state, void *scratch, const char *text, size_t n, bool last,
                    struct tok_ids *ids, struct tok_tally *tally, struct err *e);
-void sp_outlet(void *scratch, const struct tok_outlet *o);
+void sp_sink(void *scratch, const struct tok_sink *o);
 void sp_resume(const void *state, void *scratch, float sum, int32_t last);
 int sp_encode_between(const void *state, void *scratch, const char *text, size_t n, bool first,
                       bool last, struct tok_ids *ids, struct tok_tally *tally, struct err *e);

@@ -155,9 +155,9 @@ void unigram_reset(struct unigram_state *s)
     tok_path_close(&s->far);
 }
 
-void unigram_set_outlet(struct unigram_state *s, const struct tok_outlet *o)
+void unigram_set_sink(struct unigram_state *s, const struct tok_sink *o)
 {
-    s->outlet = o;
+    s->sink = o;
 }
 
 int unigram_take_failure(struct unigram_state *s, struct err *e)
@@ -385,7 +385,7 @@ static void put_far(const struct unigram *u, struct unigram_state *s)
     }
     if (!s->failed && end)
         s->failed =
-            tok_path_add(&s->far, s->outlet->beside, (const uint32_t *)s->path, end, &s->failure);
+            tok_path_add(&s->far, s->sink->beside, (const uint32_t *)s->path, end, &s->failure);
     s->steps += end;
     if (!s->failed)
         drop_nodes(s, end);
@@ -426,7 +426,7 @@ static int settle_far(const struct unigram *u, struct unigram_state *s, size_t e
         at -= step_bytes(u, step);
     }
     if (!code)
-        code = tok_path_put(&s->far, s->outlet, put_step, &job, ids, e);
+        code = tok_path_put(&s->far, s->sink, put_step, &job, ids, e);
     return code;
 }
 
@@ -587,7 +587,7 @@ void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last
             unigram_settle(u, s, place, ids);
         else if (s->at >= s->enough)
             s->enough = 2 * s->at;
-        if (!place && s->outlet && s->at >= UNIGRAM_KEPT + u->longest) {
+        if (!place && s->sink && s->at >= UNIGRAM_KEPT + u->longest) {
             put_far(u, s);
             s->enough = UNIGRAM_KEPT;
         }

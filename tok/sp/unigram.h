@@ -49,10 +49,10 @@ void unigram_put(const struct unigram *u, struct unigram_state *s, const char *t
                  bool last, struct tok_ids *ids);
 
 /*
- * From now on unigram_put may write to a temporary file, and empty `ids` through the outlet; NULL:
+ * From now on unigram_put may write to a temporary file, and empty `ids` through the sink; NULL:
  * no longer. After each call, unigram_take_failure returns what failed meanwhile, or 0.
  */
-void unigram_set_outlet(struct unigram_state *s, const struct tok_outlet *o);
+void unigram_set_sink(struct unigram_state *s, const struct tok_sink *o);
 int unigram_take_failure(struct unigram_state *s, struct err *e);
 
 /* Discards an unfinished text. */

@@ -69,7 +69,7 @@ struct restart {
 
 /*
  * A window on the normalized text. Positions count from `from`, which all paths pass; if the window
- * is long and there is an outlet, `far` has its first positions, and the others count from there.
+ * is long and there is a sink, `far` has its first positions, and the others count from there.
  */
 struct unigram_state {
     struct sp_norm_state norm;
@@ -98,10 +98,10 @@ struct unigram_state {
     size_t path_room;
     unsigned char *live; /* scratch */
     size_t live_room;
-    uint64_t key, draws;             /* key of random numbers; how many this text has drawn */
-    const struct tok_outlet *outlet; /* NULL: none */
-    struct tok_path_file far;        /* a step: a piece as in struct node, or UNIGRAM_UNKNOWN */
-    int failed;                      /* what reading or writing it, or the outlet, returned, or 0 */
+    uint64_t key, draws;         /* key of random numbers; how many this text has drawn */
+    const struct tok_sink *sink; /* NULL: none */
+    struct tok_path_file far;    /* a step: a piece as in struct node, or UNIGRAM_UNKNOWN */
+    int failed;                  /* what reading or writing it, or the sink, returned, or 0 */
     struct err failure;
     double *total; /* of sampling: log of the sum over all paths from each position */
     size_t total_room;

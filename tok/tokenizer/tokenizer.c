@@ -164,10 +164,10 @@ void tok_work_utf8(struct tok_work *w)
         w->t->engine.utf8(w->scratch);
 }
 
-void tok_work_outlet(struct tok_work *w, const struct tok_outlet *o)
+void tok_work_sink(struct tok_work *w, const struct tok_sink *o)
 {
-    if (w->t->engine.outlet)
-        w->t->engine.outlet(w->scratch, o);
+    if (w->t->engine.sink)
+        w->t->engine.sink(w->scratch, o);
 }
 
 void tok_work_destroy(struct tok_work *w)

@@ -171,7 +171,7 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
  * empties the list, while more are made: a unigram model may not know the first id before the end
  * of a text, and then has all. NULL: no longer, as at first. `o` must outlive the text.
  */
-void tok_work_outlet(struct tok_work *w, const struct tok_outlet *o);
+void tok_work_sink(struct tok_work *w, const struct tok_sink *o);
 
 /*
  * One long text by all threads of a pool, thread i with work[i]: appends the ids that tok_encode

@@ -26,7 +26,7 @@ struct pair {
     struct trie trie;
     float unk_score;
     uint64_t restarts; /* how often sums restarted */
-    bool outlet;       /* the state has one */
+    bool sink;         /* the state has one */
     uint64_t taken;    /* ids that it took */
 };
 
@@ -161,7 +161,7 @@ static void same(struct pair *p, const char *text, size_t n, size_t longest, uin
 {
     struct tok_ids ids = {0}, want = {0};
     struct taken all = {.p = p};
-    struct tok_outlet outlet = {t_path("beside"), take, &all};
+    struct tok_sink sink = {t_path("beside"), take, &all};
     struct err e;
     struct buf plain = {0};
     struct sp_norm_state norm = {0};
@@ -169,7 +169,7 @@ static void same(struct pair *p, const char *text, size_t n, size_t longest, uin
     sp_norm_put(&p->norm, &norm, text, n, true, SIZE_MAX, &plain);
     sp_norm_end(&p->norm, &norm, &plain);
     want_back(p, plain.data, plain.len, &want);
-    unigram_set_outlet(p->state, p->outlet ? &outlet : NULL);
+    unigram_set_sink(p->state, p->sink ? &sink : NULL);
     for (size_t at = 0, i = 0; at < n || i == 0; i++) {
         size_t k = longest ? 1 + t_rand(stream, i) % longest : n;
         k = k < n - at ? k : n - at;
@@ -178,7 +178,7 @@ static void same(struct pair *p, const char *text, size_t n, size_t longest, uin
         take(&all, &ids, NULL);
         at += k;
     }
-    unigram_set_outlet(p->state, NULL);
+    unigram_set_sink(p->state, NULL);
     tok_ids_finish(&ids);
     ids = all.ids;
     for (size_t i = 0; i < ids.n && i < want.n; i++)
@@ -369,13 +369,13 @@ static int refuse(void *arg, struct tok_ids *ids, struct err *e)
 /*
  * Paths through a run of one letter do not meet before its end, which is far away: with small sums,
  * with some that restart everywhere, with unknown characters as one piece or as bytes. What the
- * outlet returns is returned, and the next text is not affected.
+ * sink returns is returned, and the next text is not affected.
  */
 static void steps_go_to_a_file(void)
 {
     static const char *const part[] = {"a", "\u6f22", "ab", "\u3042", "a"};
     for (int n = 0; n < 4; n++) {
-        struct pair p = {.outlet = true};
+        struct pair p = {.sink = true};
         struct buf text = {0};
         float by = n & 1 ? 9000 : 1;
         make_piece(&p.bytes, "<unk>", 0, SP_UNKNOWN);
@@ -399,12 +399,12 @@ static void steps_go_to_a_file(void)
         same(&p, text.data, text.len, 70000, (uint64_t)n);
         T_CHECK(p.taken > 0);
         struct tok_ids ids = {0};
-        struct tok_outlet outlet = {t_path("beside"), refuse, NULL};
+        struct tok_sink sink = {t_path("beside"), refuse, NULL};
         struct err e;
-        unigram_set_outlet(p.state, &outlet);
+        unigram_set_sink(p.state, &sink);
         unigram_put(p.u, p.state, text.data, text.len, true, &ids);
         T_EQ(unigram_take_failure(p.state, &e), ERR_IO);
-        outlet.beside = "no folder/here/x";
+        sink.beside = "no folder/here/x";
         unigram_put(p.u, p.state, text.data, text.len, true, &ids);
         T_EQ(unigram_take_failure(p.state, &e), ERR_IO);
         same(&p, text.data, 1000, 0, 1);

@@ -190,17 +190,17 @@ static int forget(void *arg, struct tok_ids *ids, struct err *e)
     return 0;
 }
 
-/* Work for a byte at 8 MB against that at 1 MB, with an outlet for ids or without. */
-static void is_linear(struct tokenizer *t, size_t k, bool lets_out)
+/* Work for a byte at 8 MB against that at 1 MB, with a sink for ids or without. */
+static void is_linear(struct tokenizer *t, size_t k, bool to_sink)
 {
     struct buf text = {0};
     struct tok_ids ids = {0};
     double each[2];
     for (int i = 0; i < 2; i++) {
         struct tok_work *w = tok_work_create(t);
-        const struct tok_outlet outlet = {t_path("beside"), forget, NULL};
-        if (lets_out)
-            tok_work_outlet(w, &outlet);
+        const struct tok_sink sink = {t_path("beside"), forget, NULL};
+        if (to_sink)
+            tok_work_sink(w, &sink);
         buf_reset(&text);
         put_run(&text, k, (i ? 8 : 1) * MB, 1);
         by_parts(t, w, NULL, NULL, &text, 0, &ids);
@@ -225,19 +225,19 @@ static int take(void *arg, struct tok_ids *ids, struct err *e)
 
 static void open_pieces(int type, struct tokenizer **t);
 
-/* With an outlet, of a text that may begin with words, for one thread and for two. */
-static void through_outlet(const struct tokenizer *t, const struct buf *text)
+/* With a sink, of a text that may begin with words, for one thread and for two. */
+static void through_sink(const struct tokenizer *t, const struct buf *text)
 {
     struct tok_ids want = {0}, got = {0}, part = {0};
     struct tok_work *w = tok_work_create(t), *work[] = {tok_work_create(t), tok_work_create(t)};
     struct pool *pool = pool_create(2);
-    const struct tok_outlet outlet = {t_path("beside"), take, &got};
+    const struct tok_sink sink = {t_path("beside"), take, &got};
     struct err e;
     T_OK(tok_encode(t, w, text->data, text->len, &want, &e), &e);
     for (int i = 0; i < 2; i++) {
         size_t taken = 0, n;
         got.n = 0;
-        tok_work_outlet(i ? work[0] : w, &outlet);
+        tok_work_sink(i ? work[0] : w, &sink);
         for (size_t at = 0; at < text->len; at += n) {
             size_t before = got.n;
             n = text->len - at < 300000 ? text->len - at : 300000;
@@ -272,7 +272,7 @@ static void ids_go_out_in_parts(void)
         while (k && text.len < 2500000)
             buf_adds(&text, "ab C 01 \u6f22x ");
         put_run(&text, 0, 8 * MB + 1, 1);
-        through_outlet(t, &text);
+        through_sink(t, &text);
     }
     tok_close(t);
     buf_finish(&text);
