@@ -80,3 +80,33 @@ for kind in $kinds; do
         both "$f"
     done
 done
+
+t "a text that must be in memory whole is refused beyond a limit: component, line, byte and cure; nothing is left behind"
+python3 - <<'END2'
+import json
+
+json.dump({"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": None,
+           "post_processor": None, "decoder": None, "model": {"type": "BPE", "dropout": 0.1, "unk_token": None,
+           "continuing_subword_prefix": None, "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
+           "vocab": {"a": 0, "b": 1, "aa": 2}, "merges": ["a a"]}}, open("drops.json", "w"))
+with open("kept.txt", "w") as f:
+    f.write("ab\n" + "a" * 13000000 + "\nab\n")
+with open("kept.jsonl", "w") as f:
+    f.write('{"text": "ab"}\n{"text": "' + "a" * 13000000 + '"}\n{"text": "ab"}\n')
+END2
+for workers in 1 2; do
+    for f in kept.txt kept.jsonl; do
+        format=text
+        [ $f = kept.txt ] || format=jsonl
+        rm -f kept_text_document.* kept.docs
+        expect 3 "$TOK" encode --quiet --tokenizer drops.json --workers $workers --format docs --output kept.docs $f
+        err_has "$f, line 2: the text from byte 0 on has no split point for more than 12 MiB, but the dropout of merges needs it"
+        err_has "in one piece: split the line"
+        no_file kept.docs
+        expect 3 "$PREP" build --quiet --tokenizer drops.json --workers $workers --input-format $format --input $f --output-prefix kept
+        err_has "the dropout of merges needs it in one piece: split the line"
+        err_has "line 2"
+        no_file kept_text_document.bin
+        no_file kept_text_document.idx
+    done
+done

@@ -55,6 +55,10 @@ struct tok_engine {
     int (*encode_open)(const void *state, void *scratch, const char *text, size_t n, bool last,
                        struct tok_ids *ids, struct tok_tally *tally, struct err *e);
     size_t (*cut)(const void *state, const char *text, size_t n);
+    /* Of an engine with neither: the bytes without a split point that are kept at most, 0: any
+     * number; the component that needs them together, or NULL: the tokenizer does. */
+    size_t keeps_most;
+    const char *keeps;
     /*
      * NULL: the engine has no use for it. encode_part may use `o` from now on; NULL: no longer. It
      * must outlive the text.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/pipeline/offsets.h"
 #include "tok/pipeline/open_text.h"
@@ -193,4 +194,50 @@ int open_split_take(const struct run *r, bool last)
     int code = split_text(r, &o->text, &o->seen, what, last);
     o->enough = open_enough(o->text.len);
     return code;
+}
+
+/* ---- texts that are kept ------------------------------------------------------------------- */
+
+/* The first step for which a text is kept. */
+static void say_step(const struct pipe *p, struct buf *b)
+{
+    struct pipe_spec s = p->spec;
+    for (s.nnorm = 1; s.nnorm <= p->spec.nnorm; s.nnorm++) {
+        struct norm_open *norm = norm_open_create(&s);
+        if (!norm)
+            return pipe_say_norm(&p->spec, s.nnorm - 1, b);
+        norm_open_destroy(norm);
+    }
+    for (s.npre = 1; s.npre <= p->spec.npre; s.npre++) {
+        struct split_open *split = pipe_split_open(&s);
+        if (!split)
+            return pipe_say_pre(&p->spec, s.npre - 1, b);
+        split_open_destroy(split);
+    }
+}
+
+void pipe_find_keeper(struct pipe *p)
+{
+    static const char *const model[] = {"BPE", "Unigram", "WordPiece", "WordLevel"};
+    struct buf b = {0};
+    bool whole = p->random || p->mode == TOK_SPECIALS_ERROR;
+    bool dear = p->samples || p->spec.prefix.n || p->spec.suffix.n;
+    bool plain = true;
+    for (size_t i = 0; i < p->spec.ntokens; i++)
+        plain &=
+            !p->spec.token[i].single_word && !p->spec.token[i].lstrip && !p->spec.token[i].rstrip;
+    p->keeps_most = dear ? KEPT_DEAR : p->spec.model == MODEL_UNIGRAM ? TEXT_MAX : KEPT_MOST;
+    if (p->random)
+        buf_adds(&b, p->samples ? "sampling" : "the dropout of merges");
+    else if (p->mode == TOK_SPECIALS_ERROR)
+        buf_adds(&b, "--specials error");
+    else if (!plain)
+        buf_adds(&b, "an added token with lstrip, rstrip or single_word");
+    else if (pipe_has_symbols(p))
+        say_step(p, &b);
+    if (!b.len && !whole)
+        buf_addf(&b, "the model, %s%s,", model[p->spec.model],
+                 p->spec.prefix.n || p->spec.suffix.n ? " with an affix within words" : "");
+    p->keeps = mem_strdup(buf_str(&b));
+    buf_finish(&b);
 }

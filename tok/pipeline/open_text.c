@@ -44,8 +44,7 @@ static bool zero_known(const struct pipe *p)
            !p->normal;
 }
 
-/* Whether the symbols of a pre-token are those of its parts: bytes, or characters. */
-static bool has_symbols(const struct pipe *p)
+bool pipe_has_symbols(const struct pipe *p)
 {
     return p->bpe && (p->letters ? p->all_bytes : p->char_id && !p->spec.ignore_merges);
 }
@@ -66,7 +65,7 @@ bool pipe_can_open(struct pipe *p)
 {
     if (p->random || p->mode == TOK_SPECIALS_ERROR)
         return false;
-    bool plain = plain_tokens(&p->spec, false) && has_symbols(p);
+    bool plain = plain_tokens(&p->spec, false) && pipe_has_symbols(p);
     if (plain && scans(p))
         return true;
     p->streams = plain && zero_known(p) && can_split(p);
@@ -225,6 +224,17 @@ static int open_segments(const struct run *r, bool end)
     return code;
 }
 
+/* Whether n bytes without a split point are too many to keep. */
+static int open_check_kept(const struct run *r, size_t n)
+{
+    if (n <= r->p->keeps_most)
+        return 0;
+    return err_set(r->e, ERR_DATA,
+                   "the text has no split point for more than %zu MiB, but %s needs it in one "
+                   "piece: split the line",
+                   r->p->keeps_most >> 20, r->p->keeps);
+}
+
 /* More bytes of the open pre-token. */
 int open_feed(const struct run *r, const char *text, size_t n, bool end)
 {
@@ -233,6 +243,10 @@ int open_feed(const struct run *r, const char *text, size_t n, bool end)
     buf_add(&o->segment, text, n);
     if (o->streaming)
         code = open_stream_on(r, end);
+    else if (o->unfit && o->segment.len > r->p->keeps_most)
+        code = open_segments(r, false);
+    if (!code && o->unfit)
+        code = open_check_kept(r, o->segment.len);
     while (!code && !o->streaming && (end ? o->segment.len > 0 : o->segment.len >= o->least)) {
         size_t before = o->segment.len;
         code = open_segments(r, end);
@@ -501,6 +515,21 @@ static void open_reset(struct pipe_open *o)
         split_open_reset(o->split);
 }
 
+static int take_text(const struct run *r, bool last)
+{
+    struct pipe_open *o = r->o;
+    int code = 0;
+    if (scans(r->p))
+        return open_take(r, last);
+    if (takes_words(r->p) && !o->switched && o->text.len > r->p->keeps_most) {
+        code = words_take(r, false);
+        code = code ? code : open_check_kept(r, o->text.len);
+        if (code || !last)
+            return code;
+    }
+    return takes_words(r->p) && !o->switched ? words_take(r, last) : open_split_take(r, last);
+}
+
 int pipe_encode_open(const void *state, void *scratch, const char *text, size_t n, bool last,
                      struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
@@ -519,10 +548,8 @@ int pipe_encode_open(const void *state, void *scratch, const char *text, size_t 
     open_drop(&o->raw, whole);
     if (o->text.len > TEXT_MAX)
         code = err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", o->text.len);
-    else if (last || o->text.len >= o->head + o->enough)
-        code = scans(r.p)                         ? open_take(&r, last)
-               : takes_words(r.p) && !o->switched ? words_take(&r, last)
-                                                  : open_split_take(&r, last);
+    else if (last || o->text.len >= o->head + o->enough || o->text.len > r.p->keeps_most)
+        code = take_text(&r, last);
     if (o->stream)
         tally->steps += bpe_stream_take_work(o->stream);
     tally->steps += w->steps;

@@ -27,7 +27,9 @@ enum {
     STREAMED = 1 << 16, /* bytes of a segment that goes to the stream */
     SWITCHED =
         1 << 18, /* bytes without a split point after which a text is not looked at by words */
-    BEHIND = 8   /* bytes on either side of a position that may decide whether it splits */
+    KEPT_MOST = 12 << 20, /* bytes of text without a split point that are kept at most, */
+    KEPT_DEAR = 5 << 20,  /* and where each of them takes some 40 bytes */
+    BEHIND = 8            /* bytes on either side of a position that may decide whether it splits */
 };
 
 struct pipe_open {
@@ -75,6 +77,11 @@ struct run {
 
 /* Sets p->streams. */
 bool pipe_can_open(struct pipe *p);
+/* Whether the symbols of a pre-token are those of its parts: bytes, or characters. */
+bool pipe_has_symbols(const struct pipe *p);
+
+/* Sets p->keeps and p->keeps_most, of a text that is not encoded while it is read. */
+void pipe_find_keeper(struct pipe *p);
 struct pipe_open *pipe_open_create(void);
 void pipe_open_destroy(struct pipe_open *o); /* accepts NULL */
 

@@ -160,6 +160,7 @@ static void pipe_destroy(void *state)
     word_table_destroy(p->words);
     pipe_spec_finish(&p->spec);
     free(p->token_of);
+    free(p->keeps);
     free(p->path);
     free(p);
 }
@@ -497,6 +498,17 @@ static int refuse_nbest(const struct tok_options *o, struct err *e)
     return err_hint(e, "--nbest_size -1 samples from all");
 }
 
+static void set_random(struct pipe *p, const struct tok_options *o)
+{
+    p->dropout = o->dropout > 0 ? o->dropout : o->dropout < 0 ? 0 : p->spec.dropout;
+    if (o->sample && p->spec.model == MODEL_BPE)
+        p->dropout = o->alpha;
+    p->samples = o->sample && p->spec.model == MODEL_UNIGRAM;
+    p->alpha = o->alpha;
+    p->random = p->dropout > 0 || p->samples;
+    p->seed = o->seed;
+}
+
 int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engine *ret,
               struct tok_info *info, struct err *e)
 {
@@ -506,13 +518,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
     p->path = mem_strdup(p->spec.path);
     p->spec.path = p->path;
     p->mode = o->specials;
-    p->dropout = o->dropout > 0 ? o->dropout : o->dropout < 0 ? 0 : p->spec.dropout;
-    if (o->sample && p->spec.model == MODEL_BPE)
-        p->dropout = o->alpha;
-    p->samples = o->sample && p->spec.model == MODEL_UNIGRAM;
-    p->alpha = o->alpha;
-    p->random = p->dropout > 0 || p->samples;
-    p->seed = o->seed;
+    set_random(p, o);
     int code = compile(p, e);
     if (!code && p->samples && o->nbest >= 0)
         code = refuse_nbest(o, e);
@@ -524,6 +530,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
         pipe_destroy(p);
         return err_set(e, ERR_USAGE, "%s has no merges to drop", o->path);
     }
+    pipe_find_keeper(p);
     info->vocab_size = p->size;
     info->unk = p->unk;
     info->longest = p->spec.longest;
@@ -538,6 +545,8 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .encode = pipe_encode,
                                .encode_open = pipe_can_open(p) ? pipe_encode_open : NULL,
                                .cut = p->random ? NULL : pipe_cut,
+                               .keeps_most = p->keeps_most,
+                               .keeps = p->keeps,
                                .encode_spans = pipe_encode_spans,
                                .trim = p->spec.trim,
                                .ntrims = p->spec.ntrims,

@@ -182,6 +182,10 @@ struct norm_step *pipe_add_norm(struct pipe_spec *s, enum norm_kind kind);
 struct pre_step *pipe_add_pre(struct pipe_spec *s, enum pre_kind kind);
 struct dec_step *pipe_add_dec(struct pipe_spec *s, enum dec_kind kind);
 
+/* A step for messages, as in: pre_tokenizer 1 of 2, Split of "x",. */
+void pipe_say_norm(const struct pipe_spec *s, size_t i, struct buf *b);
+void pipe_say_pre(const struct pipe_spec *s, size_t i, struct buf *b);
+
 /*
  * Makes an engine of the spec and consumes it in any case: assigns ids to the added tokens, builds
  * the model's tables. ERR_DATA if components do not fit each other.

@@ -82,6 +82,9 @@ struct pipe {
     bool prefix_known;
     double unk_score, largest; /* MODEL_UNIGRAM; largest: of the absolute scores */
 
+    size_t keeps_most; /* bytes of a text without split points that are kept at most */
+    char *keeps;       /* the component that needs them together */
+
     struct decoder *decoder;
     struct word_table *words; /* shared by threads: pre-tokens, or segments, and their ids */
 };

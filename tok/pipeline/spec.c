@@ -66,3 +66,30 @@ struct dec_step *pipe_add_dec(struct pipe_spec *s, enum dec_kind kind)
     s->no_decoder = false;
     return &s->dec[s->ndec++];
 }
+
+static void say_step(struct buf *b, const char *what, size_t i, size_t n, const char *name,
+                     const struct regex *pattern)
+{
+    buf_addf(b, "%s %zu of %zu, %s", what, i + 1, n, name);
+    if (pattern)
+        buf_addf(b, " of \"%.100s\"", regex_text(pattern));
+    buf_addc(b, ',');
+}
+
+void pipe_say_norm(const struct pipe_spec *s, size_t i, struct buf *b)
+{
+    static const char *const name[] = {
+        "NFC",     "NFD",          "NFKC",       "NFKD",           "Lowercase",
+        "Strip",   "StripAccents", "Nmt",        "BertNormalizer", "Prepend",
+        "Replace", "ByteLevel",    "Precompiled"};
+    say_step(b, "normalizer", i, s->nnorm, name[s->norm[i].kind], s->norm[i].pattern);
+}
+
+void pipe_say_pre(const struct pipe_spec *s, size_t i, struct buf *b)
+{
+    static const char *const name[] = {"ByteLevel",   "Split",           "Metaspace",
+                                       "Whitespace",  "WhitespaceSplit", "BertPreTokenizer",
+                                       "Punctuation", "Digits",          "CharDelimiterSplit",
+                                       "FixedLength", "UnicodeScripts"};
+    say_step(b, "pre_tokenizer", i, s->npre, name[s->pre[i].kind], s->pre[i].pattern);
+}

@@ -23,8 +23,9 @@ enum {
     WINDOW = 8 << 10, /* bytes in which a split point is searched at a time */
     PART_LEAST = 16 << 10,
     PART_MOST = 128 << 10,
-    PARTS_EACH = 8,    /* parts per thread, so that all end at about the same time */
-    TOGETHER = 1 << 20 /* bytes per thread of a text that comes in parts */
+    PARTS_EACH = 8,         /* parts per thread, so that all end at about the same time */
+    TOGETHER = 1 << 20,     /* bytes per thread of a text that comes in parts, */
+    TOGETHER_MOST = 8 << 20 /* and for all of them */
 };
 
 struct job {
@@ -346,11 +347,10 @@ int tok_encode_parallel(const struct tokenizer *t, struct pool *pool, struct tok
     return code;
 }
 
-/* The last split point in the buffered text; 0: none. */
-static size_t last_cut(const struct tokenizer *t, const struct buf *rest)
+size_t tok_last_cut(const struct tokenizer *t, const char *text, size_t n)
 {
-    for (size_t to = rest->len; to > 0; to -= to < WINDOW ? to : WINDOW) {
-        size_t cut = find_cut(t, rest->data, 0, to > WINDOW ? to - WINDOW : 0, to);
+    for (size_t to = t->engine.cut ? n : 0; to > 0; to -= to < WINDOW ? to : WINDOW) {
+        size_t cut = find_cut(t, text, 0, to > WINDOW ? to - WINDOW : 0, to);
         if (cut)
             return cut;
     }
@@ -417,6 +417,7 @@ int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
     struct tok_work *w = work[0];
     struct buf *rest = &w->rest;
     size_t least = TOGETHER * (size_t)pool_threads(pool), before = ids->n;
+    least = least < TOGETHER_MOST ? least : TOGETHER_MOST;
     if (pool_threads(pool) == 1 || !t->engine.cut)
         return tok_encode_part(t, w, text, n, last, ids, e);
     if (!w->begun) {
@@ -427,15 +428,19 @@ int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
     buf_add(rest, text, n);
     if (w->open)
         return encode_open_part(t, w, last, ids, before, e);
-    size_t k = last ? rest->len : rest->len >= w->enough ? last_cut(t, rest) : 0;
-    int code = 0;
-    if (k || last) {
+    bool full = tok_check_kept(t, 0, rest->len, e) != 0;
+    size_t k = last && !full                    ? rest->len
+               : full || rest->len >= w->enough ? tok_last_cut(t, rest->data, rest->len)
+                                                : 0;
+    int code = full ? tok_check_kept(t, w->rest_at + k, rest->len - k, e) : 0;
+    k = last ? rest->len : k;
+    if (!code && (k || last)) {
         code = encode_split(t, pool, work, rest->data, k, w->rest_at == 0, last, ids, e);
         rest->len -= k;
         memmove(rest->data, rest->data + k, rest->len);
         w->rest_at += k;
     }
-    if (!k && !last && rest->len >= w->enough && can_open(t, w))
+    if (!code && !k && !last && rest->len >= w->enough && can_open(t, w))
         return encode_open_part(t, w, last, ids, before, e);
     w->enough = k || rest->len < least ? least : 2 * rest->len;
     if (code)

@@ -358,12 +358,38 @@ int tok_encode_open(const struct tokenizer *t, struct tok_work *w, bool last, st
     return code;
 }
 
+int tok_check_kept(const struct tokenizer *t, uint64_t at, size_t n, struct err *e)
+{
+    const struct tok_engine *g = &t->engine;
+    if (!g->keeps_most || g->encode_open || g->encode_part || n <= g->keeps_most)
+        return 0;
+    return err_set(e, ERR_DATA,
+                   "the text from byte %llu on has no split point for more than %zu MiB, but %s "
+                   "needs it in one piece: split the line",
+                   (unsigned long long)at, g->keeps_most >> 20,
+                   g->keeps ? g->keeps : "the tokenizer");
+}
+
+/* As much of the text as the engine keeps: encodes it up to the last split point. */
+static int encode_full(const struct tokenizer *t, struct tok_work *w, struct tok_ids *ids,
+                       struct err *e)
+{
+    size_t k = tok_last_cut(t, w->rest.data, w->rest.len);
+    int code = tok_check_kept(t, w->rest_at + k, w->rest.len - k, e);
+    w->steps += w->rest.len - k;
+    w->enough = PART;
+    return code || !k ? code : encode_rest(t, w, k, ids, e);
+}
+
 static int encode_kept(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                        bool last, struct tok_ids *ids, struct err *e)
 {
     buf_add(&w->rest, text, n);
     if (w->open)
         return tok_encode_open(t, w, last, ids, e);
+    int code = tok_check_kept(t, 0, w->rest.len, e) ? encode_full(t, w, ids, e) : 0;
+    if (code)
+        return code;
     size_t k = last ? w->rest.len : 0;
     if (!last && t->engine.cut && w->rest.len >= w->enough) {
         k = t->engine.cut(t->engine.state, w->rest.data, w->rest.len);

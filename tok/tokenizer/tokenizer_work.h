@@ -52,6 +52,13 @@ int tok_encode_open(const struct tokenizer *t, struct tok_work *w, bool last, st
 
 enum { TOK_OPEN = 1 << 18 }; /* bytes without a split point that are buffered */
 
+/* The last split point of text that begins at one; 0: none. */
+size_t tok_last_cut(const struct tokenizer *t, const char *text, size_t n);
+
+/* ERR_DATA if n bytes without a split point are more than the engine keeps; `at`: where they are in
+ * the text. */
+int tok_check_kept(const struct tokenizer *t, uint64_t at, size_t n, struct err *e);
+
 /* ERR_DATA if the tokenizer is strict and the bytes are not UTF-8. */
 int tok_check_part(const struct tokenizer *t, struct strict *s, const char *text, size_t n,
                    bool last, struct err *e);

@@ -503,6 +503,49 @@ static void growth_is_limited(void)
     buf_finish(&bytes);
 }
 
+#define BACK_REFERENCE                                                                             \
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a)\\\\1b\"},\"behavior\":\"Isolated\","         \
+    "\"invert\":false}"
+#define DROPS                                                                                      \
+    "{\"type\":\"BPE\",\"dropout\":0.5,\"vocab\":{\"a\":0,\"b\":1,\"aa\":2},\"merges\":[\"a a\"]}"
+
+/* Texts that must be in memory whole are refused beyond a limit, with what needs them. */
+static void what_is_kept_is_limited(void)
+{
+    static const struct {
+        struct hf_make make;
+        const char *by;
+        size_t mb;
+    } kept[] = {
+        {{.model = DROPS}, "the dropout of merges", 13},
+        {{.pre = BACK_REFERENCE, .model = MERGES}, "Split of \"(a)\\1b\"", 13},
+    };
+    struct buf text = {0};
+    put_run(&text, 0, MB, 1);
+    for (size_t i = 0; i < 2U * (WEFT_PCRE2 ? 2 : 1); i++) {
+        struct tokenizer *t;
+        struct tok_ids ids = {0};
+        struct err e;
+        T_OK(hf_open(&kept[i / 2].make, TOK_SPECIALS_TEXT, &t, &e), &e);
+        struct tok_work *work[] = {tok_work_create(t), tok_work_create(t)};
+        struct pool *pool = pool_create(i % 2 ? 2 : 1);
+        int code = 0;
+        size_t mb = 0;
+        for (; mb < kept[i / 2].mb && !code; mb++, ids.n = 0)
+            code = tok_encode_part_parallel(t, pool, work, text.data, text.len,
+                                            mb + 1 == kept[i / 2].mb, &ids, &e);
+        T_ERR(code, &e, ERR_DATA, kept[i / 2].by);
+        T_EQ(mb, kept[i / 2].mb);
+        tok_ids_finish(&ids);
+        pool_destroy(pool);
+        tok_work_destroy(work[0]);
+        tok_work_destroy(work[1]);
+        tok_close(t);
+    }
+    buf_finish(&text);
+}
+
 T_MAIN(T_CASE(ids_are_those_of_the_whole), T_CASE(ids_go_out_in_parts),
        T_CASE(byte_level_is_linear), T_CASE(models_are_linear), T_CASE(pipelines_are_linear),
-       T_CASE(ids_come_early), T_CASE(pipelines_come_early), T_CASE(growth_is_limited))
+       T_CASE(ids_come_early), T_CASE(pipelines_come_early), T_CASE(growth_is_limited),
+       T_CASE(what_is_kept_is_limited))
