@@ -78,6 +78,7 @@ static int split_marked(const struct run *r, const char *text, size_t n, bool fi
     size_t length = s->content.n, done = 0;
     int code = 0;
     buf_reset(b);
+    buf_reserve(b, length + TEXT_SLACK); /* not NULL if the text is empty */
     if (first && *text != ' ' && (n < length || memcmp(text, mark, length)) &&
         (s->scheme == META_ALWAYS || (s->scheme == META_FIRST && r->o->zero)))
         buf_add(b, mark, length);

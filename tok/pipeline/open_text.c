@@ -46,6 +46,8 @@ static bool zero_known(const struct pipe *p)
 
 bool pipe_has_symbols(const struct pipe *p)
 {
+    if (p->spec.model == MODEL_UNIGRAM)
+        return true;
     return p->bpe && (p->letters ? p->all_bytes : p->char_id && !p->spec.ignore_merges);
 }
 
@@ -240,6 +242,8 @@ int open_feed(const struct run *r, const char *text, size_t n, bool end)
 {
     struct pipe_open *o = r->o;
     int code = 0;
+    if (r->p->spec.model == MODEL_UNIGRAM)
+        return unigram_feed(r->p, r->w, text, n, end, r->ids, r->e);
     buf_add(&o->segment, text, n);
     if (o->streaming)
         code = open_stream_on(r, end);
@@ -554,7 +558,9 @@ int pipe_encode_open(const void *state, void *scratch, const char *text, size_t 
         tally->steps += bpe_stream_take_work(o->stream);
     tally->steps += w->steps;
     w->steps = 0;
-    if (code || last)
+    if (code || last) {
         open_reset(o);
+        unigram_stream_reset(w->unigram);
+    }
     return code;
 }

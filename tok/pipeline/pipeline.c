@@ -196,6 +196,7 @@ static void scratch_destroy(void *scratch)
     segments_work_destroy(w->segments);
     pipe_open_destroy(w->open);
     bpe_stream_destroy(w->stream);
+    unigram_stream_destroy(w->unigram);
     buf_finish(&w->list);
     buf_finish(&w->list2);
     free(w->end);
@@ -385,6 +386,11 @@ static void pipe_number(const void *state, void *scratch, uint64_t number)
     ((struct pipe_work *)scratch)->number = number;
 }
 
+static void pipe_sink(void *scratch, const struct tok_sink *o)
+{
+    ((struct pipe_work *)scratch)->sink = o;
+}
+
 static void pipe_utf8(void *scratch)
 {
     ((struct pipe_work *)scratch)->utf8 = true;
@@ -522,13 +528,11 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
     int code = compile(p, e);
     if (!code && p->samples && o->nbest >= 0)
         code = refuse_nbest(o, e);
+    if (!code && o->dropout > 0 && p->spec.model != MODEL_BPE)
+        code = err_set(e, ERR_USAGE, "%s has no merges to drop", o->path);
     if (code) {
         pipe_destroy(p);
         return code;
-    }
-    if (o->dropout > 0 && p->spec.model != MODEL_BPE) {
-        pipe_destroy(p);
-        return err_set(e, ERR_USAGE, "%s has no merges to drop", o->path);
     }
     pipe_find_keeper(p);
     info->vocab_size = p->size;
@@ -553,6 +557,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .drops = true,
                                .samples = p->spec.model == MODEL_BPE || p->samples,
                                .number = pipe_number,
+                               .sink = pipe_sink,
                                .utf8 = pipe_utf8,
                                .fuses = -1,
                                .decode = pipe_decode,

@@ -81,6 +81,7 @@ struct pipe {
     uint32_t prefix_node; /* MODEL_WORDPIECE: trie node of the prefix */
     bool prefix_known;
     double unk_score, largest; /* MODEL_UNIGRAM; largest: of the absolute scores */
+    size_t longest;            /* MODEL_UNIGRAM: bytes of an entry */
 
     size_t keeps_most; /* bytes of a text without split points that are kept at most */
     char *keeps;       /* the component that needs them together */
@@ -131,8 +132,10 @@ struct pipe_work {
     bool near;  /* unigram: an earlier sum might have changed the path of the pre-token */
     void *best; /* of unigram: the best path */
     size_t best_cap;
-    struct buf list, list2; /* of decoding: vocabulary entries, */
-    size_t *end, *end2;     /* and where each ends */
+    struct unigram_stream *unigram; /* of a long pre-token; NULL before the first */
+    const struct tok_sink *sink;    /* NULL: none */
+    struct buf list, list2;         /* of decoding: vocabulary entries, */
+    size_t *end, *end2;             /* and where each ends */
     size_t nends, nends2, end_cap, end_cap2;
 };
 
@@ -253,6 +256,11 @@ void pipe_open_ignore_merges(struct pipe *p);
 int unigram_open(struct pipe *p, struct err *e);
 int unigram_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                 struct tok_ids *ids, struct err *e);
+/* More of a pre-token of any length, up to its end if `last`; a failure ends it, too. */
+int unigram_feed(const struct pipe *p, struct pipe_work *w, const char *text, size_t n, bool last,
+                 struct tok_ids *ids, struct err *e);
+void unigram_stream_reset(struct unigram_stream *s);   /* accepts NULL, */
+void unigram_stream_destroy(struct unigram_stream *s); /* too */
 int unigram_spans(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                   struct tok_ids *ids, struct tok_spans *spans, struct err *e);
 
