@@ -6,6 +6,7 @@
 #include "base/core/utf8.h"
 #include "tok/pipeline/open_text.h"
 #include "tok/pretok/regex_open.h"
+#include "tok/unicode/space_run.h"
 #include "tok/unicode/unicode.h"
 
 /*
@@ -16,20 +17,15 @@
  */
 
 enum {
-    PART = 1 << 16, /* bytes that a step passes on at a time, and a little more */
-    SPACE_MAX =
-        48 << 20, /* bytes of white space that Strip keeps; runs of one character are short */
-    REPEATED = 1, /* in kept white space: the character before it again, a number of times */
-    REPEATED_BYTES = 1 + sizeof(uint64_t)
+    PART = 1 << 16 /* bytes that a step passes on at a time, and a little more */
 };
 
 struct norm_part {
     struct buf kept, out;
     struct regex_open *pattern; /* of Replace, unless it is a literal */
     bool begun;
-    uint32_t space; /* the last character of kept white space, */
-    uint64_t again; /* which is repeated so many times */
-    uint64_t made;  /* bytes passed on */
+    struct space_run space; /* of Strip: what may end the text */
+    uint64_t made;          /* bytes passed on */
 };
 
 struct norm_open {
@@ -88,6 +84,7 @@ void norm_open_destroy(struct norm_open *o)
     for (size_t i = 0; o && i < o->spec->nnorm; i++) {
         buf_finish(&o->part[i].kept);
         buf_finish(&o->part[i].out);
+        space_run_finish(&o->part[i].space);
         regex_open_destroy(o->part[i].pattern);
     }
     if (o)
@@ -101,7 +98,8 @@ void norm_open_begin(struct norm_open *o, bool cut)
         struct norm_part *part = &o->part[i];
         buf_reset(&part->kept);
         part->begun = false;
-        part->again = part->made = 0;
+        part->made = 0;
+        space_run_reset(&part->space);
         if (part->pattern)
             regex_open_reset(part->pattern);
     }
@@ -264,64 +262,30 @@ static int open_pattern(struct norm_open *o, size_t i, const char *text, size_t 
 /* ---- Strip ------------------------------------------------------------------------------------
  */
 
-static void space_repeats(struct norm_part *part)
-{
-    char own[4];
-    size_t k = utf8_put(own, part->space);
-    if (part->again * k > REPEATED_BYTES) {
-        buf_addc(&part->kept, REPEATED);
-        buf_add(&part->kept, &part->again, sizeof(part->again));
-        part->again = 0;
-    }
-    for (; part->again; part->again--)
-        buf_add(&part->kept, own, k);
-}
-
 /* Keeps white space, which may end the text. */
 static int space_keep(struct norm_open *o, size_t i, const char *text, size_t n)
 {
-    struct norm_part *part = &o->part[i];
-    for (size_t at = 0, k; at < n; at += k) {
-        uint32_t c = utf8_at(text + at, &k);
-        if (part->kept.len && c == part->space) {
-            part->again++;
-            continue;
-        }
-        space_repeats(part);
-        buf_add(&part->kept, text + at, k);
-        part->space = c;
-    }
-    if (part->kept.len <= SPACE_MAX)
+    struct space_run *space = &o->part[i].space;
+    space_run_add(space, text, n);
+    if (space->kept.len <= SPACE_RUN_MAX)
         return 0;
     return err_set(o->e, ERR_DATA,
                    "%s: normalizer %zu of %zu, Strip, needs to keep more than %d MiB of mixed "
                    "white space, because the text may end after it",
-                   o->spec->path, i + 1, o->spec->nnorm, SPACE_MAX >> 20);
+                   o->spec->path, i + 1, o->spec->nnorm, SPACE_RUN_MAX >> 20);
 }
 
 /* Passes on the white space kept. */
 static int space_pass(struct norm_open *o, size_t i)
 {
-    struct norm_part *part = &o->part[i];
-    const char *kept = part->kept.data, *own = kept;
+    struct space_run *space = &o->part[i].space;
+    struct space_run_at at = {0};
+    size_t n = 0;
     int code = 0;
-    if (part->kept.len)
-        space_repeats(part), kept = own = part->kept.data;
-    for (size_t at = 0, k, before = 0; at < part->kept.len && !code; at += k) {
-        if (kept[at] != REPEATED) {
-            utf8_at(kept + at, &k);
-            own = kept + at;
-            before = k;
-            code = open_make(o, i, own, k);
-            continue;
-        }
-        uint64_t again;
-        k = REPEATED_BYTES;
-        memcpy(&again, kept + at + 1, sizeof(again));
-        for (; again && !code; again--)
-            code = open_make(o, i, own, before);
+    while (!code && space->kept.len) {
+        const char *part = space_run_take(space, &at, &n);
+        code = open_make(o, i, part, n);
     }
-    buf_reset(&part->kept);
     return code;
 }
 
@@ -371,7 +335,7 @@ static int open_step(struct norm_open *o, size_t i, const char *text, size_t n, 
     }
 }
 
-int norm_open_put(struct norm_open *o, struct pipe_work *w, struct norm_open_text t,
+int norm_open_put(struct norm_open *o, struct pipe_work *w, struct open_part t,
                   norm_open_sink *sink, void *arg, struct err *e)
 {
     int code = 0;

@@ -96,13 +96,12 @@ static int split_marked(const struct run *r, const char *text, size_t n, bool fi
 }
 
 /* Normalized text between added tokens. */
-static int split_gap(const struct run *r, const char *text, size_t n, bool ends, size_t *ret_used)
+static int split_gap(const struct run *r, const char *text, size_t n, bool ends)
 {
     struct pipe_open *o = r->o;
     const struct pre_step *s = r->p->spec.npre ? r->p->spec.pre : NULL;
     bool first = n && !o->piece, bare = o->cut;
     int code = 0;
-    *ret_used = n;
     if (s && s->kind == PRE_METASPACE)
         code = split_marked(r, text, n, first && !bare, ends);
     else if (s && s->prefix_space && first && !bare && *text != ' ')
@@ -115,42 +114,10 @@ static int split_gap(const struct run *r, const char *text, size_t n, bool ends,
     return code ? code : open_flush(r, LONG);
 }
 
-/* Searches what is in b from *seen on, and drops what is not needed again. */
-static int split_text(const struct run *r, struct buf *b, size_t *seen, struct between what,
-                      bool last)
-{
-    size_t used = 0;
-    what.text = b->data;
-    what.at.from = *seen;
-    what.n = last || !what.added
-                 ? b->len
-                 : added_border(what.added, b->data, *seen, b->len, &r->tally->steps);
-    int code = open_between(r, what, last, &used);
-    open_drop(b, used);
-    r->tally->steps += b->len;
-    *seen = what.n - used;
-    return code;
-}
-
-/* More of the normalized text between added tokens that are found in raw text. */
-static int split_normal(const struct run *r, const char *text, size_t n, bool ends)
-{
-    struct pipe_open *o = r->o;
-    size_t used;
-    if (!r->p->normal)
-        return split_gap(r, text, n, ends, &used);
-    buf_add(&o->normal, text, n);
-    if (!ends && o->normal.len < o->enough_normal)
-        return 0;
-    const struct between what = {.added = r->p->normal, .gap = split_gap};
-    int code = split_text(r, &o->normal, &o->seen_normal, what, ends);
-    o->enough_normal = open_enough(o->normal.len);
-    return code;
-}
-
 static int split_sink(void *arg, const char *text, size_t n, bool last)
 {
-    return split_normal(arg, text, n, last);
+    const struct run *r = arg;
+    return open_find(r, r->o->found_normal, (struct open_part){text, n, last}, split_gap);
 }
 
 /* The beginning of text between raw added tokens. */
@@ -164,39 +131,27 @@ static void split_begin(const struct run *r, const char *text, size_t n)
         norm_open_begin(o->norm, o->cut);
 }
 
-/* Raw text between added tokens. */
-static int split_raw(const struct run *r, const char *text, size_t n, bool ends, size_t *ret_used)
+int open_split_take(const struct run *r, const char *text, size_t n, bool ends)
 {
     struct pipe_open *o = r->o;
-    const struct norm_open_text t = {text, n, ends};
+    const struct open_part t = {text, n, ends};
     int code = 0;
-    *ret_used = n;
+    if (!o->split)
+        o->split = pipe_split_open(&r->p->spec);
+    if (!o->norm)
+        o->norm = norm_open_create(&r->p->spec);
     if (n && !o->gap)
         split_begin(r, text, n < ENOUGH ? n : whole_chars(text, ENOUGH));
     if (o->gap && r->p->spec.nnorm)
         code = norm_open_put(o->norm, r->w, t, split_sink, (void *)r, r->e);
     else if (o->gap)
-        code = split_normal(r, text, n, ends);
+        code = split_sink((void *)r, text, n, ends);
     if (ends) {
         o->gap = o->begun = false;
         o->later = true;
     }
     return code;
 }
-
-int open_split_take(const struct run *r, bool last)
-{
-    struct pipe_open *o = r->o;
-    const struct between what = {.added = r->p->raw, .gap = split_raw};
-    if (!o->split)
-        o->split = pipe_split_open(&r->p->spec);
-    if (!o->norm)
-        o->norm = norm_open_create(&r->p->spec);
-    int code = split_text(r, &o->text, &o->seen, what, last);
-    o->enough = open_enough(o->text.len);
-    return code;
-}
-
 /* ---- texts that are kept ------------------------------------------------------------------- */
 
 /* The first step for which a text is kept. */
@@ -223,17 +178,11 @@ void pipe_find_keeper(struct pipe *p)
     struct buf b = {0};
     bool whole = p->random || p->mode == TOK_SPECIALS_ERROR;
     bool dear = p->samples || p->spec.prefix.n || p->spec.suffix.n;
-    bool plain = true;
-    for (size_t i = 0; i < p->spec.ntokens; i++)
-        plain &=
-            !p->spec.token[i].single_word && !p->spec.token[i].lstrip && !p->spec.token[i].rstrip;
     p->keeps_most = dear ? KEPT_DEAR : p->spec.model == MODEL_UNIGRAM ? TEXT_MAX : KEPT_MOST;
     if (p->random)
         buf_adds(&b, p->samples ? "sampling" : "the dropout of merges");
     else if (p->mode == TOK_SPECIALS_ERROR)
         buf_adds(&b, "--specials error");
-    else if (!plain)
-        buf_adds(&b, "an added token with lstrip, rstrip or single_word");
     else if (pipe_has_symbols(p))
         say_step(p, &b);
     if (!b.len && !whole)

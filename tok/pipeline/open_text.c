@@ -8,16 +8,6 @@
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 
-static bool plain_tokens(const struct pipe_spec *s, bool raw)
-{
-    for (size_t i = 0; i < s->ntokens; i++)
-        if (raw && s->token[i].normalized)
-            continue;
-        else if (s->token[i].single_word || s->token[i].lstrip || s->token[i].rstrip)
-            return false;
-    return true;
-}
-
 static bool strips(const struct pipe_spec *s)
 {
     for (size_t i = 0; i < s->nnorm; i++)
@@ -60,17 +50,17 @@ static bool scans(const struct pipe *p)
 /* Whether segments are encoded up to the last split point (words_take). */
 static bool takes_words(const struct pipe *p)
 {
-    return p->segments && plain_tokens(&p->spec, true) && !strips(&p->spec);
+    return p->segments && !strips(&p->spec);
 }
 
 bool pipe_can_open(struct pipe *p)
 {
     if (p->random || p->mode == TOK_SPECIALS_ERROR)
         return false;
-    bool plain = plain_tokens(&p->spec, false) && pipe_has_symbols(p);
-    if (plain && scans(p))
+    bool symbols = pipe_has_symbols(p);
+    if (symbols && scans(p))
         return true;
-    p->streams = plain && zero_known(p) && can_split(p);
+    p->streams = symbols && zero_known(p) && can_split(p);
     return p->streams || takes_words(p);
 }
 
@@ -84,6 +74,9 @@ void pipe_open_destroy(struct pipe_open *o)
     if (!o)
         return;
     buf_finish(&o->raw);
+    buf_finish(&o->whole);
+    added_open_destroy(o->found);
+    added_open_destroy(o->found_normal);
     buf_finish(&o->text);
     buf_finish(&o->segment);
     buf_finish(&o->context);
@@ -92,7 +85,6 @@ void pipe_open_destroy(struct pipe_open *o)
     buf_finish(&o->words);
     buf_finish(&o->marked);
     norm_open_destroy(o->norm);
-    buf_finish(&o->normal);
     bpe_stream_destroy(o->stream);
     free(o);
 }
@@ -335,52 +327,51 @@ static int open_gap(const struct run *r, const char *text, size_t n, bool end, s
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-/* The last position where no added token may be under way. */
-static size_t open_border(const struct run *r, bool last)
-{
-    const struct added *a = r->p->raw ? r->p->raw : r->p->normal;
-    const struct buf *b = &r->o->text;
-    return last || !a ? b->len : added_border(a, b->data, r->o->head, b->len, &r->tally->steps);
-}
-
-/* *ret_used: the bytes not needed again. */
-int open_between(const struct run *r, struct between b, bool last, size_t *ret_used)
-{
-    size_t done = 0;
-    uint64_t skipped = 0;
-    int code = 0;
-    while (!code && b.added &&
-           added_next(b.added, b.text, b.n, r->p->mode == TOK_SPECIALS_TEXT, &b.at, &skipped)) {
-        code = b.gap(r, b.text + done, b.at.start - done, true, ret_used);
-        *tok_ids_reserve(r->ids, 1) = b.at.token->id;
-        r->ids->n += !code;
-        done = b.at.done = b.at.end;
-    }
-    added_end(&b.at);
-    r->tally->specials += skipped;
-    if (!code)
-        code = b.gap(r, b.text + done, b.n - done, last, ret_used);
-    *ret_used = code ? 0 : *ret_used + done;
-    return code;
-}
-
 size_t open_enough(size_t kept)
 {
     return kept < ENOUGH / 2 ? ENOUGH : 2 * kept;
 }
 
-static int open_take(const struct run *r, bool last)
+struct finding {
+    const struct run *r;
+    open_gap_put *put;
+};
+
+static int open_found(void *arg, const char *text, size_t n, bool ends,
+                      const struct added_token *token, struct err *e)
+{
+    const struct finding *f = arg;
+    (void)e;
+    int code = f->put(f->r, text, n, ends);
+    if (!code && token) {
+        *tok_ids_reserve(f->r->ids, 1) = token->id;
+        f->r->ids->n++;
+    }
+    return code;
+}
+
+int open_find(const struct run *r, struct added_open *found, struct open_part t, open_gap_put *put)
+{
+    uint64_t skipped;
+    struct finding f = {r, put};
+    if (!found)
+        return put(r, t.text, t.n, t.last);
+    int code = added_open_put(found, t.text, t.n, t.last, open_found, &f, r->e);
+    r->tally->steps += added_open_take_work(found, &skipped);
+    r->tally->specials += skipped;
+    return code;
+}
+
+static int open_take(const struct run *r, const char *text, size_t n, bool ends)
 {
     struct pipe_open *o = r->o;
-    size_t n = open_border(r, last), used = 0;
+    size_t used = 0;
+    buf_add(&o->text, text, n);
+    if (!ends && o->text.len < o->head + o->enough)
+        return 0;
     memset(buf_reserve(&o->text, TEXT_SLACK), 0, TEXT_SLACK);
     buf_reset(&o->context);
-    struct between b = {.added = r->p->raw ? r->p->raw : r->p->normal,
-                        .text = o->text.data,
-                        .n = n,
-                        .at = {.from = o->head, .done = o->head},
-                        .gap = open_gap};
-    int code = open_between(r, b, last, &used);
+    int code = open_gap(r, o->text.data, o->text.len, ends, &used);
     r->tally->steps += o->text.len - used;
     buf_add(&o->context, o->text.data + used, o->text.len - used);
     size_t kept = o->text.len - used;
@@ -434,7 +425,7 @@ static void words_shorten(const struct run *r)
 {
     struct pipe_open *o = r->o;
     char *text = o->text.data;
-    size_t end = o->seen < TEXT_SLACK ? 0 : o->seen - TEXT_SLACK, tries = TEXT_SLACK;
+    size_t end = o->text.len < TEXT_SLACK ? 0 : o->text.len - TEXT_SLACK, tries = TEXT_SLACK;
     if (end < ENOUGH / 2 || !pipe_knows_words(r->p))
         return;
     o->enough_word = o->enough_word ? o->enough_word : pipe_word_enough(r->p);
@@ -449,7 +440,6 @@ static void words_shorten(const struct run *r)
         return;
     memmove(text + from, text + end, o->text.len - end);
     o->text.len -= end - from;
-    o->seen -= end - from;
 }
 
 /* Text between added tokens; with `end` all of it. */
@@ -470,25 +460,42 @@ static int words_gap(const struct run *r, const char *text, size_t n, bool end, 
     return code;
 }
 
-static int words_take(const struct run *r, bool last)
+/* Encodes up to the last split point. */
+static int words_more(const struct run *r)
 {
-    const struct added *a = r->p->raw;
     struct pipe_open *o = r->o;
-    size_t used = 0, n = o->text.len;
-    if (a && !last)
-        n = added_border(a, o->text.data, 0, n, &r->tally->steps);
-    memset(buf_reserve(&o->text, TEXT_SLACK), 0, TEXT_SLACK);
-    const struct between b = {
-        .added = a, .text = o->text.data, .n = n, .at = {.from = o->seen}, .gap = words_gap};
-    int code = open_between(r, b, last, &used);
+    size_t used = 0;
+    int code = words_gap(r, o->text.data, o->text.len, false, &used);
     r->tally->steps += o->text.len - used;
     open_drop(&o->text, used);
-    o->seen = n - used;
-    if (!code && !last)
+    if (!code)
         words_shorten(r);
     o->enough = FAULT("words_rescan") ? 0 : open_enough(o->text.len);
-    o->switched = !code && !last && r->p->streams && o->text.len >= SWITCHED;
-    return o->switched ? open_split_take(r, false) : code;
+    return code;
+}
+
+static int words_take(const struct run *r, const char *text, size_t n, bool ends)
+{
+    struct pipe_open *o = r->o;
+    size_t used;
+    if (o->switched)
+        return open_split_take(r, text, n, ends);
+    buf_add(&o->text, text, n);
+    bool full = o->text.len > r->p->keeps_most;
+    if (!ends && !full && o->text.len < o->enough)
+        return 0;
+    memset(buf_reserve(&o->text, TEXT_SLACK), 0, TEXT_SLACK);
+    int code = !ends || full ? words_more(r) : 0;
+    o->switched = !code && (!ends || full) && r->p->streams && o->text.len >= SWITCHED;
+    if (o->switched)
+        code = open_split_take(r, o->text.data, o->text.len, ends);
+    else if (!code && full)
+        code = open_check_kept(r, o->text.len);
+    if (!code && ends && !o->switched)
+        code = words_gap(r, o->text.data, o->text.len, true, &used);
+    if (ends || o->switched)
+        o->text.len = o->enough = 0;
+    return code;
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -507,53 +514,61 @@ static size_t open_unsure(const char *text, size_t n)
 
 static void open_reset(struct pipe_open *o)
 {
-    o->raw.len = o->text.len = o->segment.len = 0;
-    o->head = o->enough = o->done = o->least = o->seen = 0;
+    o->raw.len = o->whole.len = o->text.len = o->segment.len = 0;
+    o->head = o->enough = o->done = o->least = 0;
     o->begun = o->later = false;
     if (o->streaming)
         bpe_stream_put(o->stream, NULL, 0, true, pipe_put_stream, &(struct tok_ids){0});
     o->streaming = o->feeding = o->unknown = false;
     o->switched = o->gap = o->cut = o->zero = o->piece = false;
-    o->words.len = o->nwords = o->normal.len = o->seen_normal = o->enough_normal = 0;
+    o->words.len = o->nwords = 0;
+    if (o->found)
+        added_open_reset(o->found);
+    if (o->found_normal)
+        added_open_reset(o->found_normal);
     if (o->split)
         split_open_reset(o->split);
 }
 
-static int take_text(const struct run *r, bool last)
+static struct pipe_open *open_begin(const struct pipe *p, struct pipe_work *w)
 {
-    struct pipe_open *o = r->o;
-    int code = 0;
-    if (scans(r->p))
-        return open_take(r, last);
-    if (takes_words(r->p) && !o->switched && o->text.len > r->p->keeps_most) {
-        code = words_take(r, false);
-        code = code ? code : open_check_kept(r, o->text.len);
-        if (code || !last)
-            return code;
-    }
-    return takes_words(r->p) && !o->switched ? words_take(r, last) : open_split_take(r, last);
+    const struct added *first = p->raw || !scans(p) ? p->raw : p->normal;
+    bool skip = p->mode == TOK_SPECIALS_TEXT;
+    if (w->open)
+        return w->open;
+    struct pipe_open *o = w->open = pipe_open_create();
+    if (first)
+        o->found = added_open_create(first, skip);
+    if (p->normal && !scans(p))
+        o->found_normal = added_open_create(p->normal, skip);
+    return o;
 }
 
 int pipe_encode_open(const void *state, void *scratch, const char *text, size_t n, bool last,
                      struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
+    const struct pipe *p = state;
     struct pipe_work *w = scratch;
-    if (!w->open)
-        w->open = pipe_open_create();
-    struct pipe_open *o = w->open;
-    const struct run r = {state, w, o, ids, tally, e};
+    struct pipe_open *o = open_begin(p, w);
+    const struct run r = {p, w, o, ids, tally, e};
     int code = 0;
     buf_add(&o->raw, text, n);
     size_t whole = o->raw.len - (last ? 0 : open_unsure(o->raw.data, o->raw.len));
     size_t good = w->utf8 ? whole : utf8_good(o->raw.data, whole);
-    buf_add(&o->text, o->raw.data, good);
+    buf_add(&o->whole, o->raw.data, good);
     if (good < whole)
-        tally->invalid += utf8_mend(&o->text, o->raw.data + good, whole - good);
+        tally->invalid += utf8_mend(&o->whole, o->raw.data + good, whole - good);
     open_drop(&o->raw, whole);
-    if (o->text.len > TEXT_MAX)
+    if (o->whole.len + o->text.len > TEXT_MAX)
         code = err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", o->text.len);
-    else if (last || o->text.len >= o->head + o->enough || o->text.len > r.p->keeps_most)
-        code = take_text(&r, last);
+    else if (last || o->whole.len >= ENOUGH) {
+        const struct open_part part = {o->whole.data ? o->whole.data : "", o->whole.len, last};
+        code = open_find(&r, o->found, part,
+                         scans(p)         ? open_take
+                         : takes_words(p) ? words_take
+                                          : open_split_take);
+        buf_reset(&o->whole);
+    }
     if (o->stream)
         tally->steps += bpe_stream_take_work(o->stream);
     tally->steps += w->steps;

@@ -33,7 +33,9 @@ enum {
 };
 
 struct pipe_open {
-    struct buf raw;  /* the beginning of a character */
+    struct buf raw;                          /* the beginning of a character */
+    struct buf whole;                        /* text in which added tokens are not searched yet */
+    struct added_open *found, *found_normal; /* NULL: there are none in it */
     struct buf text; /* `head` bytes that stand for the beginning of a pre-token (scan_shorten),
                         then what is not encoded yet */
     size_t head;
@@ -56,10 +58,7 @@ struct pipe_open {
     bool switched;       /* a text of segments has none for long, and the rest is encoded as this */
     bool gap, cut, zero; /* text between raw added tokens is begun; it was split off there; */
     bool piece;          /* the same for added tokens in normalized text */
-    struct buf normal;   /* normalized text in which added tokens are searched, */
-    size_t seen_normal, enough_normal;
     /* of a text that is split into segments: */
-    size_t seen;        /* bytes of `text` that were searched for added tokens */
     bool begun;         /* the text between added tokens is encoded in part, */
     bool later;         /* or all of it, or a token */
     size_t enough_word; /* bytes of a word that is unknown, whatever follows */
@@ -91,17 +90,18 @@ int pipe_encode_open(const void *state, void *scratch, const char *text, size_t 
 
 /* ---- what open_text.c and open_split.c share ------------------------------------------------- */
 
-/* Text in which added tokens are searched, from at.from on; what is between them goes to `gap`. */
-struct between {
-    const struct added *added;
+/* More of a text; `last`: it ends there. */
+struct open_part {
     const char *text;
     size_t n;
-    struct added_at at;
-    int (*gap)(const struct run *r, const char *text, size_t n, bool ends, size_t *ret_used);
+    bool last;
 };
 
-/* *ret_used: the bytes not needed again. */
-int open_between(const struct run *r, struct between b, bool last, size_t *ret_used);
+/* Takes more text between added tokens; `ends`: all of it. */
+typedef int open_gap_put(const struct run *r, const char *text, size_t n, bool ends);
+
+/* Searches added tokens, if `found` is not NULL: what is between them goes to `put`. */
+int open_find(const struct run *r, struct added_open *found, struct open_part t, open_gap_put *put);
 
 /* More bytes of the pre-token that is open; `end`: its last ones. */
 int open_feed(const struct run *r, const char *text, size_t n, bool end);
@@ -125,16 +125,10 @@ void norm_open_begin(struct norm_open *o, bool cut);
 /* Takes normalized text of whole characters. */
 typedef int norm_open_sink(void *arg, const char *text, size_t n, bool last);
 
-struct norm_open_text {
-    const char *text;
-    size_t n;
-    bool last;
-};
-
-int norm_open_put(struct norm_open *o, struct pipe_work *w, struct norm_open_text t,
+int norm_open_put(struct norm_open *o, struct pipe_work *w, struct open_part t,
                   norm_open_sink *sink, void *arg, struct err *e);
 
-/* open_split.c: as pipe_encode_open, of the text in r->o. */
-int open_split_take(const struct run *r, bool last);
+/* open_split.c: text between added tokens that are found in raw text (an open_gap_put). */
+int open_split_take(const struct run *r, const char *text, size_t n, bool ends);
 
 #endif

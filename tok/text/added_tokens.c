@@ -9,9 +9,11 @@
 #include "base/core/utf8.h"
 #include "tok/text/byte_pair_search.h"
 #include "tok/text/trie.h"
+#include "tok/unicode/space_run.h"
 #include "tok/unicode/unicode.h"
 
 enum {
+    SLACK = 64,         /* readable bytes after a text */
     SHORT = 64,         /* bytes of the tokens for which the trie alone will do */
     BLOCK = 4096,       /* positions in a block */
     STEPS = 8,          /* steps of the trie per byte of text, */
@@ -38,7 +40,8 @@ struct added {
     struct trie trie, reversed; /* of the strings, and reversed; values index `token` */
     struct automaton front, back;
     size_t longest;
-    bool looks_round;
+    bool looks_round, lstrips;
+    const char *path;
     struct pair_find begins; /* byte pairs that tokens begin with */
 };
 
@@ -145,11 +148,13 @@ int added_create(const char *path, const struct added_token *token, size_t n, st
     struct trie_key *key = mem_new(n, sizeof(*key));
     a->token = mem_new(n, sizeof(*a->token));
     a->n = n;
+    a->path = path;
     for (size_t i = 0; i < n; i++) {
         a->token[i] = token[i];
         a->token[i].text = NULL;
         a->longest = token[i].length > a->longest ? token[i].length : a->longest;
         a->looks_round |= token[i].single_word || token[i].lstrip || token[i].rstrip;
+        a->lstrips |= token[i].lstrip;
         key[i] = (struct trie_key){token[i].text, token[i].length, (int32_t)i};
         const unsigned char *s = (const unsigned char *)token[i].text;
         if (token[i].length == 1)
@@ -232,10 +237,25 @@ void added_end(struct added_at *at)
     at->block = NULL;
 }
 
+/* Whether all of text[i .. n) begins a token, or is one. */
+static bool reaches_end(const struct added *a, const char *text, size_t n, size_t i)
+{
+    uint32_t node = TRIE_ROOT;
+    if (n - i > a->longest)
+        return false;
+    while (i < n && trie_step(&a->trie, &node, text[i]))
+        i++;
+    return i == n;
+}
+
 static const struct added_token *search(const struct added *a, const char *text, size_t n,
                                         struct added_at *at)
 {
     for (size_t i = at->from; (i = pair_find_next(&a->begins, text, n, i)) < n; i++) {
+        if (at->open && reaches_end(a, text, n, i)) {
+            at->from = i;
+            return NULL;
+        }
         int32_t t = token_at(a, text, n, i, at);
         if (t >= 0) {
             at->from = i;
@@ -246,10 +266,10 @@ static const struct added_token *search(const struct added *a, const char *text,
     return NULL;
 }
 
-static bool word_before(const char *text, size_t at)
+static bool word_before(const char *text, size_t at, bool first)
 {
     size_t k;
-    return at && uni_word(UNI_16, utf8_at(text + utf8_before(text, at), &k));
+    return !at ? first : uni_word(UNI_16, utf8_at(text + utf8_before(text, at), &k));
 }
 
 static bool word_behind(const char *text, size_t n, size_t at)
@@ -298,7 +318,8 @@ bool added_next(const struct added *a, const char *text, size_t n, bool skip_spe
             (*ret_skipped)++;
             continue;
         }
-        if (t->single_word && (word_before(text, at->start) || word_behind(text, n, at->end)))
+        if (t->single_word &&
+            (word_before(text, at->start, at->word) || word_behind(text, n, at->end)))
             continue;
         if (!widen(text, n, t, at))
             continue;
@@ -349,35 +370,160 @@ bool added_parts(const struct added *a, const char *text, size_t at, size_t n)
            !(uni_space(utf8_at(text + utf8_before(text, at), &k)) || may_begin(a, text, at, n));
 }
 
-/* The same from text[begin .. n); 0: none. */
-static size_t border_after(const struct added *a, const char *text, size_t begin, size_t from,
-                           size_t n)
+/* ---- a text that comes in parts -------------------------------------------------------------- */
+
+struct added_open {
+    const struct added *a;
+    bool skip_special;
+    struct buf text; /* the text that is searched; between calls, from where the search resumes */
+    struct space_run space; /* white space before it that a token may take */
+    bool absorbs;           /* white space at its beginning belongs to the token before it */
+    bool word;              /* the character before it is part of a word */
+    uint64_t steps, skipped;
+};
+
+/* A call of added_open_put. */
+struct added_put {
+    struct added_open *o;
+    added_open_sink *sink;
+    void *arg;
+    struct err *e;
+};
+
+struct added_open *added_open_create(const struct added *a, bool skip_special)
 {
-    uint32_t state = TRIE_ROOT;
-    size_t sure = begin ? begin + a->longest : 1, reach = 0, found = 0;
-    for (size_t i = begin; i < n; i++) {
-        bool under = a->front.fail ? state != TRIE_ROOT : reach >= i;
-        if (!under && i > from && i >= sure && ((unsigned char)text[i] & 0xc0) != 0x80)
-            found = i;
-        if (a->front.fail) {
-            state = automaton_step(&a->front, state, text[i]);
-            continue;
-        }
-        uint32_t node = TRIE_ROOT;
-        size_t k = i;
-        while (k < n && trie_step(&a->trie, &node, text[k]))
-            k++;
-        reach = k > i && k > reach ? k : reach;
-    }
-    return found;
+    struct added_open *o = mem_new(1, sizeof(*o));
+    o->a = a;
+    o->skip_special = skip_special;
+    return o;
 }
 
-size_t added_border(const struct added *a, const char *text, size_t from, size_t n, uint64_t *steps)
+void added_open_reset(struct added_open *o)
 {
-    for (size_t span = 2 * a->longest;; span *= 2) {
-        size_t begin = n > span ? n - span : 0, found = border_after(a, text, begin, from, n);
-        *steps += n - begin;
-        if (found || begin <= from)
-            return found ? found : from;
+    buf_reset(&o->text);
+    space_run_reset(&o->space);
+    o->absorbs = o->word = false;
+}
+
+void added_open_destroy(struct added_open *o)
+{
+    if (!o)
+        return;
+    buf_finish(&o->text);
+    space_run_finish(&o->space);
+    free(o);
+}
+
+uint64_t added_open_take_work(struct added_open *o, uint64_t *ret_skipped)
+{
+    uint64_t steps = o->steps;
+    *ret_skipped = o->skipped;
+    o->steps = o->skipped = 0;
+    return steps;
+}
+
+/* Passes on the white space kept. */
+static int added_put_space(const struct added_put *p)
+{
+    struct space_run *space = &p->o->space;
+    struct space_run_at at = {0};
+    size_t n;
+    int code = 0;
+    while (!code && space->kept.len) {
+        const char *part = space_run_take(space, &at, &n);
+        code = n ? p->sink(p->arg, part, n, false, NULL, p->e) : 0;
     }
+    return code;
+}
+
+/* The text before the match, and the match. */
+static int added_put_token(const struct added_put *p, const char *text, size_t done,
+                           const struct added_at *at)
+{
+    int code = 0;
+    if (at->token->lstrip && !at->start)
+        space_run_reset(&p->o->space);
+    else
+        code = added_put_space(p);
+    size_t n = at->start > done ? at->start - done : 0;
+    return code ? code : p->sink(p->arg, text + at->start - n, n, true, at->token, p->e);
+}
+
+/* Text after which a token may follow: all but white space at its end that it may take. */
+static int added_put_between(const struct added_put *p, const char *text, size_t n)
+{
+    struct added_open *o = p->o;
+    size_t end = n, k;
+    int code = 0;
+    while (o->a->lstrips && end) {
+        size_t before = utf8_before(text, end);
+        if (!uni_space(utf8_at(text + before, &k)))
+            break;
+        end = before;
+    }
+    if (end) {
+        code = added_put_space(p);
+        code = code ? code : p->sink(p->arg, text, end, false, NULL, p->e);
+    }
+    space_run_add(&o->space, text + end, n - end);
+    if (code || o->space.kept.len <= SPACE_RUN_MAX)
+        return code;
+    return err_set(p->e, ERR_DATA,
+                   "%s: more than %d MiB of mixed white space needs to be kept, because an added "
+                   "token with lstrip may follow",
+                   o->a->path, SPACE_RUN_MAX >> 20);
+}
+
+static int added_put_end(const struct added_put *p, const char *text, size_t done, size_t n)
+{
+    int code = added_put_space(p);
+    done = done < n ? done : n;
+    return code ? code : p->sink(p->arg, text + done, n - done, true, NULL, p->e);
+}
+
+/* Where white space at the beginning ends. */
+static size_t space_end(const char *text, size_t n)
+{
+    size_t at = 0, k;
+    while (at < n && uni_space(utf8_at(text + at, &k)))
+        at += k;
+    return at;
+}
+
+static int added_put_text(const struct added_put *p, const char *text, size_t n, bool last)
+{
+    struct added_open *o = p->o;
+    struct added_at at = {.open = !last, .word = o->word};
+    int code = 0;
+    at.done = o->absorbs ? space_end(text, n) : 0;
+    while (!code && added_next(o->a, text, n, o->skip_special, &at, &o->skipped)) {
+        code = added_put_token(p, text, at.done, &at);
+        at.done = at.end;
+        o->absorbs = at.token->rstrip;
+    }
+    added_end(&at);
+    size_t end = at.from, done = at.done < end ? at.done : end;
+    o->steps += n + at.walked;
+    if (code || last)
+        return code ? code : added_put_end(p, text, at.done, n);
+    o->absorbs &= at.done >= end;
+    o->word = word_before(text, end, o->word);
+    code = added_put_between(p, text + done, end - done);
+    o->text.len -= end;
+    memmove(o->text.data, text + end, o->text.len);
+    return code;
+}
+
+int added_open_put(struct added_open *o, const char *text, size_t n, bool last,
+                   added_open_sink *sink, void *arg, struct err *e)
+{
+    const struct added_put p = {o, sink, arg, e};
+    if (!n && !last)
+        return 0;
+    buf_add(&o->text, text, n);
+    memset(buf_reserve(&o->text, SLACK), 0, SLACK);
+    int code = added_put_text(&p, o->text.data, o->text.len, last);
+    if (code || last)
+        added_open_reset(o);
+    return code;
 }

@@ -35,13 +35,16 @@ void added_destroy(struct added *a);
 
 struct added_block;
 
-/* State of a search, zeroed at the start. added_end frees what it owns, which is nothing after
- * added_next has returned false. */
+/* State of a search, zeroed at the start but for what the caller knows. added_end frees what it
+ * owns, which is nothing after added_next has returned false. */
 struct added_at {
     size_t from; /* the search resumes here */
     size_t done; /* text before it belongs to an earlier match */
     size_t start, end;
     const struct added_token *token; /* the match; its text is not kept */
+    bool open;                       /* the text goes on: `from` becomes the first position where
+                                        a token may begin that more text would decide */
+    bool word;                       /* a character before the text is part of a word */
     size_t walked;                   /* steps of the search so far */
     size_t space, space_end;         /* the run of white space seen last */
     struct added_block *block;
@@ -63,10 +66,30 @@ bool added_spans(const struct added *a, const char *text, size_t at);
  * are those of the whole. */
 bool added_parts(const struct added *a, const char *text, size_t at, size_t n);
 
-/* The last position in text[from + 1 .. n) that begins a character and before which no token is
- * under way; `from` if there is none. Adds the bytes it looked at to *steps. Not for tokens with
- * conditions of their own. */
-size_t added_border(const struct added *a, const char *text, size_t from, size_t n,
-                    uint64_t *steps);
+/* ---- a text that comes in parts --------------------------------------------------------------
+ *
+ * The same tokens. What is kept is the beginning of a token, and white space that a token with
+ * `lstrip` may take (tok/unicode/space_run.h).
+ */
+
+struct added_open;
+
+struct added_open *added_open_create(const struct added *a, bool skip_special);
+void added_open_destroy(struct added_open *o); /* accepts NULL */
+void added_open_reset(struct added_open *o);   /* drops a text */
+
+/* Takes text between tokens; `ends`: it ends there, and `token` follows, NULL at the end of the
+ * text. Parts may be empty. */
+typedef int added_open_sink(void *arg, const char *text, size_t n, bool ends,
+                            const struct added_token *token, struct err *e);
+
+/* More of the text, whole characters of valid UTF-8; after the `last` of them the next text begins.
+ * A failure ends the text; ERR_DATA: more than 48 MiB of mixed white space before a token with
+ * `lstrip` would be kept. */
+int added_open_put(struct added_open *o, const char *text, size_t n, bool last,
+                   added_open_sink *sink, void *arg, struct err *e);
+
+/* Since the last call: bytes looked at, and special tokens that stayed text. */
+uint64_t added_open_take_work(struct added_open *o, uint64_t *ret_skipped);
 
 #endif

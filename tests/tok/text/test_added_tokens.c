@@ -164,31 +164,134 @@ static void too_many_bytes(void)
     free(text);
 }
 
-/* The border is where added_parts allows a split, and finding it takes a few steps for each byte.
- */
-static void borders_are_found_at_once(void)
+struct taken {
+    struct buf said; /* each match as "[id]", and the text between them */
+    bool ended;
+};
+
+static int take(void *arg, const char *text, size_t n, bool ends, const struct added_token *token,
+                struct err *e)
 {
-    static char text[12][ADDED_MAX];
-    struct added_token token[12];
-    enum { N = 20000 };
-    char *s = calloc(N + 64, 1);
+    struct taken *t = arg;
+    (void)e;
+    T_CHECK(!token || ends);
+    buf_add(&t->said, text, n);
+    if (token)
+        buf_addf(&t->said, "[%d]", (int)token->id);
+    t->ended = ends && !token;
+    return 0;
+}
+
+/* As a whole text is searched. */
+static void say_whole(const struct added *a, const char *text, size_t n, bool skip, struct buf *b,
+                      uint64_t *skipped)
+{
+    struct added_at at = {0};
+    size_t done = 0;
+    buf_reset(b);
+    for (; added_next(a, text, n, skip, &at, skipped); done = at.done = at.end) {
+        if (at.start > done)
+            buf_add(b, text + done, at.start - done);
+        buf_addf(b, "[%d]", (int)at.token->id);
+    }
+    buf_add(b, text + done, n - done);
+}
+
+/* In parts of whole characters, the tokens and the text between them are those of the whole. */
+static void parts_are_like_the_whole(void)
+{
+    static const char *const string[] = {"<m>", "  ",  "ab",     "abc", "\n",       "b",
+                                         "<m",  "m> ", "\u3000", "a b", "\xc3\xa9", "<m><m>"};
+    static const char *const part[] = {"<m>", " ",      "  ",       "ab",   "c",
+                                       "a",   "\n",     "<",        "m>",   "\u3000",
+                                       "x",   "\u6f22", "\xc3\xa9", " \n ", "b"};
+    enum { STRINGS = sizeof(string) / sizeof(*string), PARTS = sizeof(part) / sizeof(*part) };
+    struct buf text = {0}, want = {0};
+    struct taken got = {0};
     struct err e;
-    for (uint64_t seed = 0; seed < 40; seed++) {
-        struct added *a = NULL;
-        uint64_t steps = 0;
-        T_OK(added_create("x.json", token, make_tokens(token, text, seed), &a, &e), &e);
-        for (size_t i = 0; i < N; i++)
-            s[i] = t_rand(seed, i) % (seed % 2 ? 3 : 300) ? 'a' : "bc\xc3\xa9"[i % 4];
-        size_t n = N - 500 * (seed % 20), from = seed % 3 ? 0 : n / 2, want = n - 1;
-        while (want > from &&
-               (((unsigned char)s[want] & 0xc0) == 0x80 || !added_parts(a, s, want, n)))
-            want--;
-        T_EQ(added_border(a, s, from, n, &steps), want);
-        T_CHECK(steps <= 4 * n + 4 * ADDED_MAX);
+    for (uint64_t seed = 0; seed < 4000; seed++) {
+        struct added_token token[4];
+        struct added *a;
+        uint64_t skipped = 0, same = 0;
+        size_t n = 1 + seed % 4, length, most = 1 + t_rand(seed, 99) % 9;
+        for (size_t i = 0; i < n; i++) {
+            const char *s = string[(t_rand(seed, 0) + i * 5) % STRINGS];
+            uint64_t bits = t_rand(seed, 1 + i);
+            token[i] = (struct added_token){s,        strlen(s), (int32_t)i, bits % 5 == 0,
+                                            bits & 8, bits & 16, bits & 32};
+        }
+        T_OK(added_create("x.json", token, n, &a, &e), &e);
+        struct added_open *o = added_open_create(a, seed & 1);
+        for (int again = 0; again < 3; again++) {
+            buf_reset(&text);
+            for (uint64_t i = 0; i < seed % 60; i++)
+                buf_adds(&text, part[t_rand(seed * 3 + (uint64_t)again, 100 + i) % PARTS]);
+            length = text.len;
+            memset(buf_reserve(&text, 64), 0, 64);
+            skipped = 0;
+            say_whole(a, text.data, length, seed & 1, &want, &skipped);
+            buf_reset(&got.said);
+            for (size_t at = 0, k, i = 0;; at += k) {
+                k = t_rand(seed, 1000 + i++) % (most + 1);
+                k = k < length - at ? k : length - at;
+                while (at + k < length && ((unsigned char)text.data[at + k] & 0xc0) == 0x80)
+                    k++;
+                bool last = at + k == length && (again || i % 3);
+                T_OK(added_open_put(o, text.data + at, k, last, take, &got, &e), &e);
+                if (last)
+                    break;
+            }
+            T_CHECK(got.ended);
+            T_STR(buf_str(&got.said), buf_str(&want));
+            added_open_take_work(o, &same);
+            T_EQ(same, skipped);
+        }
+        added_open_destroy(o);
         added_destroy(a);
     }
-    free(s);
+    buf_finish(&text);
+    buf_finish(&want);
+    buf_finish(&got.said);
+}
+
+/* What is kept of a text in parts is the beginning of a token, and of white space a few bytes; the
+ * work is that of the text. */
+static int count(void *arg, const char *text, size_t n, bool ends, const struct added_token *token,
+                 struct err *e)
+{
+    (void)text, (void)ends, (void)token, (void)e;
+    *(size_t *)arg += n;
+    return 0;
+}
+
+static void parts_go_out_early(void)
+{
+    enum { PART = 1 << 16, ROUNDS = 40 };
+    char *text = malloc(PART), piece[ADDED_MAX];
+    memset(piece, 'a', sizeof(piece));
+    const struct added_token token[] = {{.text = piece, .length = ADDED_MAX, .id = 0},
+                                        {.text = "  ", .length = 2, .id = 1},
+                                        {.text = "<m>", .length = 3, .id = 2, .lstrip = true}};
+    for (size_t n = 1; n <= 3; n++) {
+        struct added *a;
+        struct err e;
+        size_t got = 0;
+        uint64_t skipped;
+        T_OK(added_create("x.json", token + n - 1, 4 - n, &a, &e), &e);
+        struct added_open *o = added_open_create(a, false);
+        memset(text, n == 1 ? 'a' : ' ', PART);
+        for (int i = 0; i < ROUNDS; i++)
+            T_OK(added_open_put(o, text, PART, false, count, &got, &e), &e);
+        T_CHECK(added_open_take_work(o, &skipped) < (uint64_t)ROUNDS * PART * 32);
+        T_EQ(got, 0); /* tokens, or white space that is withheld */
+        T_OK(added_open_put(o, "<m>x", 4, true, count, &got, &e), &e);
+        T_EQ(got, 1);
+        added_open_destroy(o);
+        added_destroy(a);
+    }
+    free(text);
 }
 
 T_MAIN(T_CASE(white_space_belongs_to_the_first_that_takes_it), T_CASE(long_tokens_like_their_texts),
-       T_CASE(time_is_that_of_the_text), T_CASE(too_many_bytes), T_CASE(borders_are_found_at_once))
+       T_CASE(time_is_that_of_the_text), T_CASE(too_many_bytes), T_CASE(parts_are_like_the_whole),
+       T_CASE(parts_go_out_early))

@@ -401,13 +401,27 @@ static const char *byte_level(struct buf *b)
     MODEL("BPE", "\"fuse_unk\":true,")                                                             \
     ",\"merges\":[\"a a\",\"a b\",\"T A\",\"C A\",\"CA T\",\"0 1\",\"\\u2581 \\u2581\"]}"
 
+/* Added tokens that look around. */
+#define TOKEN(text, flags) "{\"id\":0,\"content\":\"" text "\"," flags "}"
+#define LOOK(left, right, word, normal)                                                            \
+    "\"lstrip\":" left ",\"rstrip\":" right ",\"single_word\":" word ",\"normalized\":" normal     \
+    ",\"special\":false"
+#define LOOKING                                                                                    \
+    TOKEN("<|endoftext|>", LOOK("true", "false", "false", "false"))                                \
+    "," TOKEN("it's", LOOK("false", "true", "false", "false")) "," TOKEN(                          \
+        "word", LOOK("false", "false", "true", "false"))
+#define LOOKING_NORMAL                                                                             \
+    TOKEN("it's", LOOK("true", "true", "false", "false"))                                          \
+    "," TOKEN("<|endoftext|>", LOOK("true", "false", "false", "true")) "," TOKEN(                  \
+        "word", LOOK("false", "true", "true", "true"))
+
 /* Pipelines; `early`: ids come while a text without split points is read. */
 struct made {
     struct hf_make make;
     bool early;
 };
 
-enum { MADE = 7 };
+enum { MADE = 10, LINEAR = 8 };
 
 static void make_pipelines(struct made *m, struct buf *bytes)
 {
@@ -432,6 +446,12 @@ static void make_pipelines(struct made *m, struct buf *bytes)
          .pre = HF_LEVEL("false"),
          .model = level},
         {.pre = HF_LEVEL("true"), .model = level},
+        {.pre = HF_LEVEL("false"), .model = level, .added = LOOKING},
+        {.norm = "{\"type\":\"NFC\"}",
+         .pre = HF_LEVEL("false"),
+         .model = level,
+         .added = LOOKING_NORMAL},
+        {.pre = META, .model = MERGES, .added = LOOKING_NORMAL},
     };
     for (size_t i = 0; i < MADE; i++)
         m[i] = (struct made){make[i], i > 2 || i == 1};
@@ -451,7 +471,7 @@ static void pipelines_are_linear(void)
     struct tokenizer *made_unigram;
     only_plain();
     make_pipelines(made, &bytes);
-    for (size_t i = 0; i < MADE; i++) {
+    for (size_t i = 0; i < LINEAR; i++) {
         struct tokenizer *t;
         struct err e;
         T_OK(hf_open(&made[i].make, TOK_SPECIALS_TEXT, &t, &e), &e);
