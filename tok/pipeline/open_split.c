@@ -5,6 +5,7 @@
 #include "base/core/utf8.h"
 #include "tok/pipeline/offsets.h"
 #include "tok/pipeline/open_text.h"
+#include "tok/unicode/unicode.h"
 
 /*
  * A text that is normalized and split while it is read: added tokens in raw text, what is between
@@ -95,6 +96,34 @@ static int split_marked(const struct run *r, const char *text, size_t n, bool fi
     return code ? code : split_more(r, b->data + done, b->len - done, ends);
 }
 
+/* WhitespaceSplit, and maybe Metaspace after it: white space is dropped, and each word between gets
+ * a mark before it. */
+static int split_spaced(const struct run *r, const char *text, size_t n, bool ends)
+{
+    const struct pre_step *s = r->p->spec.npre > 1 ? r->p->spec.pre + 1 : NULL;
+    struct pipe_open *o = r->o;
+    struct buf *b = &o->marked;
+    size_t done = 0;
+    int code = 0;
+    buf_reset(b);
+    buf_reserve(b, TEXT_SLACK); /* not NULL if the text is empty */
+    for (size_t i = 0, k; i < n && !code; i += k) {
+        bool space = uni_space(utf8_at(text + i, &k)), was = o->word;
+        bool mark = s && k == s->content.n && !memcmp(text + i, s->content.p, k);
+        o->word = !space;
+        if (was && (space || (mark && s->split))) {
+            code = split_more(r, b->data + done, b->len - done, true);
+            done = b->len;
+        }
+        if (s && !was && !space && !mark && s->scheme == META_ALWAYS)
+            buf_add(b, s->content.p, s->content.n);
+        if (!space)
+            buf_add(b, text + i, k);
+    }
+    o->word &= !ends;
+    return code ? code : split_more(r, b->data + done, b->len - done, ends);
+}
+
 /* Normalized text between added tokens. */
 static int split_gap(const struct run *r, const char *text, size_t n, bool ends)
 {
@@ -102,12 +131,15 @@ static int split_gap(const struct run *r, const char *text, size_t n, bool ends)
     const struct pre_step *s = r->p->spec.npre ? r->p->spec.pre : NULL;
     bool first = n && !o->piece, bare = o->cut;
     int code = 0;
-    if (s && s->kind == PRE_METASPACE)
+    if (s && s->kind == PRE_METASPACE) {
         code = split_marked(r, text, n, first && !bare, ends);
-    else if (s && s->prefix_space && first && !bare && *text != ' ')
-        code = split_more(r, " ", 1, false);
-    if (!code && !(s && s->kind == PRE_METASPACE))
-        code = split_more(r, text, n, ends);
+    } else if (s && s->kind == PRE_WHITESPACE_SPLIT) {
+        code = split_spaced(r, text, n, ends);
+    } else {
+        if (s && s->prefix_space && first && !bare && *text != ' ')
+            code = split_more(r, " ", 1, false);
+        code = code ? code : split_more(r, text, n, ends);
+    }
     o->piece = !ends && (o->piece || n);
     if (ends)
         o->cut = o->zero = false;

@@ -520,7 +520,7 @@ static void open_reset(struct pipe_open *o)
     if (o->streaming)
         bpe_stream_put(o->stream, NULL, 0, true, pipe_put_stream, &(struct tok_ids){0});
     o->streaming = o->feeding = o->unknown = false;
-    o->switched = o->gap = o->cut = o->zero = o->piece = false;
+    o->switched = o->gap = o->cut = o->zero = o->piece = o->word = false;
     o->words.len = o->nwords = 0;
     if (o->found)
         added_open_reset(o->found);

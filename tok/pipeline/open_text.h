@@ -58,6 +58,7 @@ struct pipe_open {
     bool switched;       /* a text of segments has none for long, and the rest is encoded as this */
     bool gap, cut, zero; /* text between raw added tokens is begun; it was split off there; */
     bool piece;          /* the same for added tokens in normalized text */
+    bool word;           /* between white space is begun, under WhitespaceSplit */
     /* of a text that is split into segments: */
     bool begun;         /* the text between added tokens is encoded in part, */
     bool later;         /* or all of it, or a token */

@@ -444,6 +444,14 @@ int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text
 
 /* ---- a text in parts ------------------------------------------------------------------------- */
 
+/* WhitespaceSplit alone or with Metaspace after it, as in T5 and XLM-R. */
+static bool only_spaces(const struct pipe_spec *s)
+{
+    return s->pre[0].kind == PRE_WHITESPACE_SPLIT &&
+           (s->npre == 1 ||
+            (s->npre == 2 && s->pre[1].kind == PRE_METASPACE && s->pre[1].scheme != META_FIRST));
+}
+
 struct split_open *pipe_split_open(const struct pipe_spec *s)
 {
     struct split_open *split = split_open_create();
@@ -451,8 +459,8 @@ struct split_open *pipe_split_open(const struct pipe_spec *s)
     for (size_t i = 0; i < s->npre && good; i++) {
         const struct pre_step *t = &s->pre[i];
         bool removes = t->behavior == SPLIT_REMOVED && t->kind == PRE_SPLIT;
-        if (t->kind == PRE_METASPACE)
-            good = s->npre == 1;
+        if (t->kind == PRE_METASPACE || t->kind == PRE_WHITESPACE_SPLIT)
+            good = only_spaces(s) || (s->npre == 1 && t->kind == PRE_METASPACE);
         else if (t->kind == PRE_BYTE_LEVEL)
             good = i + 1 == s->npre && !(t->prefix_space && i);
         else

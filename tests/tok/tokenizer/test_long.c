@@ -375,6 +375,8 @@ static void ids_come_early(void)
     "{\"type\":\"Replace\",\"pattern\":{\"String\":\"" from "\"},\"content\":\"" to "\"}"
 #define SEQUENCE(list) "{\"type\":\"Sequence\",\"normalizers\":[" list "]}"
 #define META "{\"type\":\"Metaspace\",\"replacement\":\"\\u2581\",\"prepend_scheme\":\"always\"}"
+#define WORDS "{\"type\":\"WhitespaceSplit\"}"
+#define STEPS(list) "{\"type\":\"Sequence\",\"pretokenizers\":[" list "]}"
 #define UNIGRAM                                                                                    \
     "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"\\u2581\",-2],[\"a\",-3],"     \
     "[\"b\",-3.1],[\"ab\",-4],[\"aa\",-4.5],[\"A\",-3],[\"C\",-3],[\"CAT\",-5],[\"0\",-3]]}"
@@ -421,7 +423,7 @@ struct made {
     bool early;
 };
 
-enum { MADE = 10, LINEAR = 8 };
+enum { MADE = 12, LINEAR = 10 };
 
 static void make_pipelines(struct made *m, struct buf *bytes)
 {
@@ -447,6 +449,8 @@ static void make_pipelines(struct made *m, struct buf *bytes)
          .model = level},
         {.pre = HF_LEVEL("true"), .model = level},
         {.pre = HF_LEVEL("false"), .model = level, .added = LOOKING},
+        {.pre = STEPS(WORDS "," META), .model = UNIGRAM},
+        {.pre = WORDS, .model = MERGES},
         {.norm = "{\"type\":\"NFC\"}",
          .pre = HF_LEVEL("false"),
          .model = level,
@@ -499,7 +503,7 @@ static void pipelines_come_early(void)
         if (!made[i].early || (i > 4 && !WEFT_PCRE2))
             continue;
         T_OK(hf_open(&made[i].make, TOK_SPECIALS_TEXT, &t, &e), &e);
-        for (size_t k = i == 1; k < 3; k++) /* of Unigram, not of one letter, either */
+        for (size_t k = strstr(made[i].make.model, "Unigram") ? 1 : 0; k < 3; k++)
             come_early(t, k);
         for (uint64_t seed = 0; seed < 2; seed++) {
             buf_reset(&text);
