@@ -94,11 +94,9 @@ static void put(struct model *m, struct tensor t, double value)
 static void reduce_stats(struct model *m, struct xent_stats_args a, struct tensor both)
 {
     bool some = a.logits.size[1] > 0;
-    if (some)
+    if (some) {
         op_xent_stats(m->ops, &a);
-    if (comm_size(m->comm, GROUP_TP) == 1)
-        return;
-    if (!some) {
+    } else {
         put(m, a.max, -INFINITY);
         put(m, both, 0);
     }
@@ -154,14 +152,16 @@ static void chunk_loss(struct model *m, const struct model_pass *p, const struct
 
     if (c->logits.size[1])
         head_logits(m, c->y, c->wide);
-    reduce_stats(m,
-                 (struct xent_stats_args){.logits = c->logits,
-                                          .label = label,
-                                          .max = s.max,
-                                          .sum = s.sum,
-                                          .target = s.target,
-                                          .first = first},
-                 s.both);
+    bool alone = comm_size(m->comm, GROUP_TP) == 1;
+    if (!alone)
+        reduce_stats(m,
+                     (struct xent_stats_args){.logits = c->logits,
+                                              .label = label,
+                                              .max = s.max,
+                                              .sum = s.sum,
+                                              .target = s.target,
+                                              .first = first},
+                     s.both);
     op_xent_loss(m->ops, &(struct xent_loss_args){
                              .logits = c->logits,
                              .label = label,
@@ -176,7 +176,8 @@ static void chunk_loss(struct model *m, const struct model_pass *p, const struct
                              .factor = step_value(m->values, STEP_SCALE),
                              .divisor = tensor_rows(m->a.micro, MICRO_DOUBLES * c->micro, 1),
                              .cap = (float)m->spec->head_cap,
-                             .grad = p->train});
+                             .grad = p->train,
+                             .alone = alone});
     if (p->train)
         chunk_backward(m, c);
 }

@@ -223,14 +223,15 @@ struct xent_stats_args {
  * (softmax - one-hot) * mask * weight, weight being scale * factor / divisor (0 if the divisor is
  * 0; 1 where they are none). A row of mask 0 gets zeros, whatever is in it. total += the sum of
  * loss, added up in double. cap, if not 0: logits came out of op_cap, and what overwrites them is
- * the gradient of what went in, (1 - (logit / cap)^2) times as much.
+ * the gradient of what went in, (1 - (logit / cap)^2) times as much. alone: the logits are those of
+ * all ids, and max, sum and target are not given but written, as by xent_stats.
  */
 struct xent_loss_args {
     struct tensor logits, label, max, sum, target, mask /* F32 [n] */, loss, total /* F64 [1] */;
     struct tensor factor, divisor; /* F64 [1] or none */
     int64_t first;
     double scale;
-    bool grad;
+    bool grad, alone;
     float cap;
 };
 

@@ -117,9 +117,10 @@ static struct op_cost cost_xent_loss(const struct xent_loss_args *a)
 {
     double rows = bytes(a->label) + bytes(a->max) + bytes(a->sum) + bytes(a->target) +
                   bytes(a->mask) + bytes(a->loss);
-    double grad = a->grad ? 1 : 0;
-    return (struct op_cost){4 * ops_cost_count(a->loss) + grad * 4 * ops_cost_count(a->logits),
-                            rows + grad * 2 * bytes(a->logits)};
+    double grad = a->grad ? 1 : 0, stats = a->alone ? 1 : 0, reads = a->grad || a->alone ? 1 : 0;
+    return (struct op_cost){4 * ops_cost_count(a->loss) +
+                                (grad + stats) * 4 * ops_cost_count(a->logits),
+                            rows + (reads + grad) * bytes(a->logits)};
 }
 
 static struct op_cost cost_glu_bwd(const struct glu_bwd_args *a)

@@ -84,6 +84,18 @@ static inline double loss_weight(const struct xent_loss_args *a)
     return divisor > 0 ? a->scale * factor / divisor : 0;
 }
 
+/* What of xent_stats a call with `alone` contains. */
+static inline struct xent_stats_args loss_stats(const struct xent_loss_args *a)
+{
+    return (struct xent_stats_args){.logits = a->logits,
+                                    .label = a->label,
+                                    .max = a->max,
+                                    .sum = a->sum,
+                                    .target = a->target,
+                                    .first = a->first,
+                                    .max_given = false};
+}
+
 /* y [n] = row 0 of x [2,n], or row 1 where *skip (I32 [1]) is not 0. F64. */
 struct select_args {
     struct tensor y, x, skip;

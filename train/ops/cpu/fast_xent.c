@@ -182,6 +182,9 @@ void FAST(xent_loss)(struct ops *o, const void *args, void *scratch)
     struct loss_job job = {args, scratch};
     int tasks = grain_tasks(job.a->logits.size[0], loss_width(job.a));
     double total = 0;
+    struct xent_stats_args stats = loss_stats(job.a);
+    if (job.a->alone)
+        FAST(xent_stats)(o, &stats, NULL);
     pool_run(o->dev->pool, tasks, loss_task, &job);
     for (int i = 0; i < tasks; i++)
         total += job.total[i];

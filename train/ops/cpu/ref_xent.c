@@ -51,8 +51,9 @@ void REF(xent_loss)(struct ops *o, const void *args, void *scratch)
 {
     const struct xent_loss_args *a = args;
     double total = 0, weight = loss_weight(a);
-    (void)o;
-    (void)scratch;
+    struct xent_stats_args stats = loss_stats(a);
+    if (a->alone)
+        REF(xent_stats)(o, &stats, scratch);
     for (int64_t i = 0; i < a->logits.size[0]; i++) {
         double mask = (double)((const float *)a->mask.data)[i], loss = 0;
         if (mask != 0)

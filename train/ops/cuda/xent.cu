@@ -56,6 +56,19 @@ static __device__ peak warp_join(peak p)
     return p;
 }
 
+/* That of a block, in every thread. */
+template <int SIZE> static __device__ peak block_join(peak p, peak (&peaks)[32])
+{
+    p = warp_join(p);
+    if (threadIdx.x % 32 == 0)
+        peaks[threadIdx.x / 32] = p;
+    __syncthreads();
+    p = warp_join(threadIdx.x % 32 < SIZE / 32 ? peaks[threadIdx.x % 32] : peak{-INFINITY, 0});
+    if (isinf(p.max)) /* nothing but -INFINITY, or a +INFINITY: the sum is not a number */
+        p.sum = NAN;
+    return p;
+}
+
 template <class T> struct stats_job {
     mat_in<T> logits;
     const int32_t *label;
@@ -95,14 +108,7 @@ static __global__ void __launch_bounds__(THREADS) xent_stats(const stats_job<T> 
     if (j.max_given) {
         p = {given, block_sum(sum, part)};
     } else {
-        p = warp_join(p);
-        if (threadIdx.x % 32 == 0)
-            peaks[threadIdx.x / 32] = p;
-        __syncthreads();
-        p = warp_join(threadIdx.x % 32 < THREADS / 32 ? peaks[threadIdx.x % 32]
-                                                      : peak{-INFINITY, 0});
-        if (isinf(p.max)) /* nothing but -INFINITY, or a +INFINITY: the sum is not a number */
-            p.sum = NAN;
+        p = block_join<THREADS>(p, peaks);
     }
     if (threadIdx.x == 0) {
         int64_t column = label_column(j.label[i], j.first, j.width);
@@ -227,6 +233,98 @@ template <class T> static void issue_gradient(ops *o, tensor logits, const loss_
         xent_gradient<1><<<(unsigned)j.n, THREADS, 0, stream_of(o)>>>(j, x);
 }
 
+/* ---- both for a whole vocabulary: a block for each row, which is read from memory once
+ * -----------
+ */
+
+/*
+ * What of a row fits shared memory stays there between its statistics and its gradient; the rest of
+ * the rows in flight, at most two on a processor, is found in the L2 cache.
+ */
+template <int SIZE, int VEC, class T>
+static __global__ void __launch_bounds__(SIZE)
+    xent_whole(const stats_job<T> s, const loss_job j, int64_t kept)
+{
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ peak peaks[32];
+    const int64_t i = blockIdx.x, whole = j.width / VEC * VEC, last = whole + threadIdx.x;
+    const int64_t label = label_column(j.label[i], j.first, j.width);
+    T *const x = s.logits.row(i), *const held = (T *)memory;
+    float target = threadIdx.x == 0 && label >= 0 ? (float)x[label] : 0, end[1] = {0};
+    peak p = {-INFINITY, 0};
+#pragma unroll 4
+    for (int64_t c = threadIdx.x * VEC; c < whole; c += SIZE * VEC) {
+        float v[VEC];
+        load(v, x + c);
+        if (c < kept)
+            store(held + c, v);
+        p = add<T>(p, v);
+    }
+    if (last < j.width) {
+        load(end, x + last);
+        p = add<T>(p, end);
+    }
+    p = block_join<SIZE>(p, peaks); /* and nobody writes before everybody has read */
+    if (threadIdx.x == 0) {
+        s.max[i] = p.max;
+        s.sum[i] = p.sum;
+        s.target[i] = target;
+    }
+    row_slope r = {};
+    r.factor = (double)j.mask[i] * weight_of(j);
+    r.sum = (double)p.sum;
+    r.max = p.max;
+    r.label = label;
+    r.by = (float)(r.factor / r.sum);
+#pragma unroll 2
+    for (int64_t c = threadIdx.x * VEC; c < whole; c += SIZE * VEC) {
+        float v[VEC];
+        load(v, c < kept ? held + c : x + c);
+        for (int k = 0; k < VEC; k++)
+            v[k] = slope_of<T>(r, v[k], c + k);
+        store(x + c, v);
+    }
+    if (last < j.width) {
+        end[0] = slope_of<T>(r, end[0], last);
+        store(x + last, end);
+    }
+}
+
+enum { LARGE = 1024, SMALL = 512, STATIC = 1024, FEWEST_COLUMNS = 1 << 14 };
+
+template <int SIZE, class T>
+static void launch_whole(ops *o, const stats_job<T> &s, const loss_job &j)
+{
+    const int vec = wide_of<T>(), piece = SIZE * 16; /* bytes of a row that a block reads at once */
+    int64_t pieces = ceil_div(j.width * (int64_t)sizeof(T), piece);
+    int64_t most = (o->dev->desc.shared - STATIC) / piece;
+    int bytes = (int)(pieces < most ? pieces : most) * piece;
+    cudaFuncSetAttribute(xent_whole<SIZE, vec, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         bytes);
+    xent_whole<SIZE, vec, T>
+        <<<(unsigned)j.n, SIZE, bytes, stream_of(o)>>>(s, j, bytes / (int64_t)sizeof(T));
+}
+
+/* False where statistics and gradient are apart: short rows, those not aligned, soft caps. */
+template <class T> static bool issue_whole(ops *o, const xent_loss_args *a, const loss_job &j)
+{
+    const stats_job<T> s = {mat_in_of<T>(a->logits),
+                            j.label,
+                            (float *)a->max.data,
+                            (float *)a->sum.data,
+                            (float *)a->target.data,
+                            j.width,
+                            j.first,
+                            false};
+    if (!aligned(a->logits) || j.width < FEWEST_COLUMNS || a->cap > 0)
+        return false;
+    if (j.width * (int64_t)sizeof(T) <= (o->dev->desc.shared - 2 * STATIC) / 2)
+        launch_whole<SMALL, T>(o, s, j); /* two blocks fit a processor */
+    else
+        launch_whole<LARGE, T>(o, s, j);
+    return true;
+}
+
 extern "C" void cuda_xent_loss(ops *o, const void *args, void *)
 {
     const xent_loss_args *a = (const xent_loss_args *)args;
@@ -246,8 +344,15 @@ extern "C" void cuda_xent_loss(ops *o, const void *args, void *)
                   .cap = a->cap};
     if (!j.n)
         return;
+    bool done = false;
+    if (a->alone && a->grad)
+        by_type(a->logits.dtype, [&](auto t) { done = issue_whole<decltype(t)>(o, a, j); });
+    if (a->alone && !done) {
+        const xent_stats_args s = {a->logits, a->label, a->max, a->sum, a->target, a->first, false};
+        cuda_xent_stats(o, &s, NULL);
+    }
     xent_loss<<<1, 1024, 0, stream_of(o)>>>(j);
-    if (a->grad)
+    if (a->grad && !done)
         by_type(a->logits.dtype, [&](auto t) { issue_gradient<decltype(t)>(o, a->logits, j); });
     dev_cuda_check(o->dev, "launch");
 }

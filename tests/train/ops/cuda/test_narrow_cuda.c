@@ -494,10 +494,23 @@ static void model_sizes(void)
     close_all();
 }
 
+/* Rows of logits that are read once for statistics and gradient. */
+static void long_rows(void)
+{
+    static const int64_t d[][TWIN_SIZES] = {{100, 50301}, {40, 151933}};
+    open_all();
+    now = op_named("xent_loss");
+    for (size_t i = 0; i < 4; i++) {
+        use(i % 2 ? DTYPE_F16 : DTYPE_BF16, DTYPE_F32);
+        compare(&twins[twin_index("xent_loss")], d[i / 2], i / 2 ? 305 : 353);
+    }
+    close_all();
+}
+
 T_MAIN(T_CASE(embed), T_CASE(embed_bwd), T_CASE(norm), T_CASE(norm_bwd), T_CASE(glu),
        T_CASE(glu_bwd), T_CASE(rope), T_CASE(xent_stats), T_CASE(xent_loss), T_CASE(forward),
        T_CASE(dgrad), T_CASE(wgrad), T_CASE(attention), T_CASE(attention_bwd), T_CASE(cap),
        T_CASE(head_norm), T_CASE(head_norm_bwd), T_CASE(route), T_CASE(route_bwd), T_CASE(permute),
        T_CASE(permute_bwd), T_CASE(unpermute), T_CASE(unpermute_bwd), T_CASE(grouped),
        T_CASE(grouped_bwd), T_CASE(gate), T_CASE(gate_bwd), T_CASE(gradients_in_bf16),
-       T_CASE(model_sizes))
+       T_CASE(model_sizes), T_CASE(long_rows))

@@ -169,6 +169,23 @@ static void model_sizes(void)
     close_both();
 }
 
+/* Rows of logits that are read once for statistics and gradient, but for the last. */
+static void long_rows(void)
+{
+    enum { ALONE = 1 << 8, MASK = 1 << 6, GRAD = 1 << 5, FIRST = 1 << 4, GAP = 1 };
+    static const struct {
+        int64_t d[TWIN_SIZES];
+        uint32_t bits;
+    } rows[] = {{{300, 50301}, ALONE | MASK | GRAD | GAP},
+                {{40, 151933}, ALONE | FIRST | GRAD | GAP},
+                {{7, 16384}, ALONE | MASK | GRAD}, /* with factor and divisor */
+                {{40, 50257}, ALONE | MASK | GRAD}};
+    open_both();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        compare(twin_named("xent_loss"), rows[i].d, rows[i].bits);
+    close_both();
+}
+
 static void same_number(double a, double b)
 {
     if (isfinite(b))
@@ -224,4 +241,4 @@ T_MAIN(T_CASE(embed), T_CASE(embed_bwd), T_CASE(norm), T_CASE(norm_bwd), T_CASE(
        T_CASE(head_norm), T_CASE(head_norm_bwd), T_CASE(route), T_CASE(route_bwd),
        T_CASE(route_loss), T_CASE(permute), T_CASE(permute_bwd), T_CASE(unpermute),
        T_CASE(unpermute_bwd), T_CASE(grouped), T_CASE(grouped_bwd), T_CASE(gate), T_CASE(gate_bwd),
-       T_CASE(clip), T_CASE(model_sizes))
+       T_CASE(clip), T_CASE(model_sizes), T_CASE(long_rows))
