@@ -203,6 +203,26 @@ template <int VEC, class T> static __device__ void store_rounding(T *p, float (&
     }
 }
 
+/* 16 bytes of a row as they are, and the numbers in them: what is read ahead takes few registers.
+ */
+template <class T> static __device__ uint4 load_raw(const T *p)
+{
+    return *(const uint4 *)p;
+}
+
+template <class T> static __device__ void widen(float (&v)[wide_of<T>()], uint4 x)
+{
+    if constexpr (sizeof(T) == 4) {
+        v[0] = __uint_as_float(x.x), v[1] = __uint_as_float(x.y);
+        v[2] = __uint_as_float(x.z), v[3] = __uint_as_float(x.w);
+    } else {
+        widen_two<T>(v[0], v[1], x.x);
+        widen_two<T>(v[2], v[3], x.y);
+        widen_two<T>(v[4], v[5], x.z);
+        widen_two<T>(v[6], v[7], x.w);
+    }
+}
+
 static __device__ inline float warp_sum(float v)
 {
     for (int k = 16; k; k /= 2)

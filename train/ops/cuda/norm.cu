@@ -20,15 +20,11 @@ template <int WARPS> static __device__ float row_sum(float v, float *part)
         return block_sum(v, part);
 }
 
-/* r = x + dropout(a + bias), written, and the norm is of what is stored; without a, r is x. */
+/* r = x + dropout(a + bias), written, and the norm is of what is stored; v is x, add is a. */
 template <int VEC, class T>
-static __device__ void residual(const norm_job<T> &j, int64_t i, int64_t c, float (&v)[VEC])
+static __device__ void residual(const norm_job<T> &j, int64_t i, int64_t c, float (&v)[VEC],
+                                float (&add)[VEC])
 {
-    load(v, j.x.row(i) + c);
-    if (!j.a.p)
-        return;
-    float add[VEC];
-    load(add, j.a.row(i) + c);
     if (j.bias) {
         float bias[VEC];
         load(bias, j.bias + c);
@@ -76,11 +72,26 @@ static __global__ void __launch_bounds__(32 * WARPS * ROWS) norm_held(const norm
     if (i >= j.n)
         return;
     float v[NV][VEC], sum = 0, mean = 0;
+    uint4 x[NV], a[NV];
+#pragma unroll
+    for (int s = 0; s < NV; s++) { /* all of it is under way before anything is stored */
+        int64_t c = (int64_t)(s * 32 * WARPS + lane) * VEC;
+        if (c < j.width) {
+            x[s] = load_raw(j.x.row(i) + c);
+            if (j.a.p)
+                a[s] = load_raw(j.a.row(i) + c);
+        }
+    }
 #pragma unroll
     for (int s = 0; s < NV; s++) {
         int64_t c = (int64_t)(s * 32 * WARPS + lane) * VEC;
         if (c < j.width) {
-            residual<VEC>(j, i, c, v[s]);
+            widen<T>(v[s], x[s]);
+            if (j.a.p) {
+                float add[VEC];
+                widen<T>(add, a[s]);
+                residual<VEC>(j, i, c, v[s], add);
+            }
             for (int k = 0; k < VEC; k += 2)
                 sum += v[s][k] + v[s][k + 1];
         }
@@ -115,7 +126,12 @@ static __global__ void __launch_bounds__(READ_THREADS) norm_read(const norm_job<
     const T *r = j.a.p ? j.r.row(i) : j.x.row(i);
     float v[1], sum = 0, mean = 0;
     for (int64_t c = threadIdx.x; c < j.width; c += READ_THREADS) {
-        residual<1>(j, i, c, v);
+        load(v, j.x.row(i) + c);
+        if (j.a.p) {
+            float add[1];
+            load(add, j.a.row(i) + c);
+            residual<1>(j, i, c, v, add);
+        }
         sum += v[0];
     }
     if (j.layer)

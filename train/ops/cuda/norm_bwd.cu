@@ -20,6 +20,7 @@ template <class T> struct norm_bwd_job {
     int64_t n, width, range;
     float one; /* 1 where weights are stored less one */
     drop_mask drop;
+    bool apart; /* da is not dr */
 };
 
 /*
@@ -63,97 +64,122 @@ static __device__ void pass_on(const norm_bwd_job<T> &j, int64_t i, int64_t c,
     for (int k = 0; k < VEC; k++)
         dr[k] += rstd * (g[k] - means.x - xhat[k] * means.y);
     store(j.dr.row(i) + c, dr);
-    if (j.da.p) {
+    if (j.apart) {
         drop_apply(dr, j.drop, i, c, j.width);
         store(j.da.row(i) + c, dr);
     }
 }
 
-/* What is read of a row: the thread's vectors of it. */
-template <class T, int NV> struct row_part {
-    float dy[NV][wide_of<T>()], r[NV][wide_of<T>()], dr[NV][wide_of<T>()], mean, rstd;
+/* What is read of a row: the thread's vectors of it, as they are in memory. */
+template <int NV> struct row_part {
+    uint4 dy[NV], r[NV], dr[NV];
+    float mean, rstd;
 };
 
+/* The first column of the thread's vector s. */
+template <class T> static __device__ int64_t column_of(int s)
+{
+    return (int64_t)(s * blockDim.x + threadIdx.x) * wide_of<T>();
+}
+
 template <class T, int NV>
-static __device__ void read_row(const norm_bwd_job<T> &j, int64_t i, row_part<T, NV> &p)
+static __device__ void read_row(const norm_bwd_job<T> &j, int64_t i, row_part<NV> &p)
 {
     p.mean = j.mean ? j.mean[i] : 0;
     p.rstd = j.rstd[i];
 #pragma unroll
     for (int s = 0; s < NV; s++) {
-        int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * wide_of<T>();
+        int64_t c = column_of<T>(s);
         if (c >= j.width)
             continue;
-        load(p.dy[s], j.dy.row(i) + c);
-        load(p.r[s], j.r.row(i) + c);
-        load(p.dr[s], j.dr.row(i) + c);
+        p.dy[s] = load_raw(j.dy.row(i) + c);
+        p.r[s] = load_raw(j.r.row(i) + c);
+        p.dr[s] = load_raw(j.dr.row(i) + c);
     }
 }
 
-/* The sums of columns, and the row's two means; r becomes xhat, dy becomes g. */
-template <class T, int NV>
-static __device__ float2 sum_row(const norm_bwd_job<T> &j, row_part<T, NV> &p,
-                                 const float (&w)[NV][wide_of<T>()],
-                                 float (&sum)[SUMS][NV][wide_of<T>()])
+template <class T>
+static __device__ void read_weights(const norm_bwd_job<T> &j, int s, float (&w)[wide_of<T>()])
+{
+    load(w, j.w + column_of<T>(s));
+    for (int k = 0; k < wide_of<T>(); k++)
+        w[k] += j.one;
+}
+
+/* g and xhat of the thread's vectors. */
+template <class T, int NV> struct row_values {
+    float g[NV][wide_of<T>()], xhat[NV][wide_of<T>()];
+};
+
+/* The sums of columns, and the row's two means. HELD: the weights are, else they are read. */
+template <bool HELD, class T, int NV>
+static __device__ float2 sum_row(const norm_bwd_job<T> &j, const row_part<NV> &p,
+                                 const float (&held)[NV][wide_of<T>()],
+                                 float (&sum)[SUMS][NV][wide_of<T>()], row_values<T, NV> &to)
 {
     float2 means = make_float2(0, 0);
 #pragma unroll
     for (int s = 0; s < NV; s++) {
-        if ((int64_t)(s * blockDim.x + threadIdx.x) * wide_of<T>() >= j.width)
+        float w[wide_of<T>()];
+        if (column_of<T>(s) >= j.width)
             continue;
+        if (!HELD)
+            read_weights(j, s, w);
+        widen<T>(to.g[s], p.dy[s]);
+        widen<T>(to.xhat[s], p.r[s]);
         for (int k = 0; k < wide_of<T>(); k++) {
-            p.r[s][k] = (p.r[s][k] - p.mean) * p.rstd;
-            sum[0][s][k] += p.dy[s][k] * p.r[s][k];
-            sum[1][s][k] += p.dy[s][k];
-            p.dy[s][k] *= w[s][k];
-            means.x += p.dy[s][k];
-            means.y += p.dy[s][k] * p.r[s][k];
+            to.xhat[s][k] = (to.xhat[s][k] - p.mean) * p.rstd;
+            sum[0][s][k] += to.g[s][k] * to.xhat[s][k];
+            sum[1][s][k] += to.g[s][k];
+            to.g[s][k] *= HELD ? held[s][k] : w[k];
+            means.x += to.g[s][k];
+            means.y += to.g[s][k] * to.xhat[s][k];
         }
     }
     return means;
 }
 
 /*
- * Threads hold NV vectors of each row; a row has at most NV * blockDim.x vectors. AHEAD:
- * the next row is read while one is computed, which takes registers.
+ * Threads hold NV vectors of each row; a row has at most NV * blockDim.x vectors. AHEAD: so many
+ * rows are read before they are computed, which takes registers: two of 16 bits keep as many bytes
+ * under way as the memory needs, where one did not.
  */
-template <int NV, bool AHEAD, int MOST, class T>
+template <int NV, int AHEAD, int MOST, class T>
 static __global__ void __launch_bounds__(MOST) norm_bwd_held(const norm_bwd_job<T> j)
 {
-    constexpr int VEC = wide_of<T>();
+    constexpr int VEC = wide_of<T>(), RING = AHEAD ? AHEAD : 1;
     __shared__ float2 part[2][32];
     int64_t begin = blockIdx.x * j.range, end = begin + j.range < j.n ? begin + j.range : j.n;
     float sum[SUMS][NV][VEC] = {{{0}}}, w[NV][VEC];
-    row_part<T, NV> now, next;
+    row_part<NV> now, next[RING];
+    row_values<T, NV> values;
 #pragma unroll
-    for (int s = 0; s < NV; s++) {
-        int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * wide_of<T>();
-        if (c >= j.width)
-            continue;
-        load(w[s], j.w + c);
-        for (int k = 0; k < VEC; k++)
-            w[s][k] += j.one;
-    }
-    if (AHEAD)
-        read_row(j, begin, next);
+    for (int s = 0; s < NV; s++)
+        if (AHEAD && column_of<T>(s) < j.width)
+            read_weights(j, s, w[s]);
+#pragma unroll
+    for (int k = 0; k < AHEAD; k++)
+        if (begin + k < end)
+            read_row(j, begin + k, next[k]);
     for (int64_t i = begin; i < end; i++) {
-        if (!AHEAD)
-            read_row(j, i, now);
-        else
-            now = next;
-        if (AHEAD && i + 1 < end)
-            read_row(j, i + 1, next);
-        float2 means = block_sum2(sum_row(j, now, w, sum), part, (int)(i & 1));
+        now = next[0];
+#pragma unroll
+        for (int k = 0; k + 1 < AHEAD; k++)
+            next[k] = next[k + 1];
+        if (i + AHEAD < end)
+            read_row(j, i + AHEAD, AHEAD ? next[RING - 1] : now);
+        float2 means = block_sum2(sum_row<(AHEAD > 0)>(j, now, w, sum, values), part, (int)(i & 1));
         means.x = j.mean ? means.x / (float)j.width : 0;
         means.y /= (float)j.width;
 #pragma unroll
         for (int s = 0; s < NV; s++) {
-            int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * wide_of<T>();
-            if (c >= j.width)
+            float dr[VEC];
+            if (column_of<T>(s) >= j.width)
                 continue;
-            pass_on<VEC>(j, i, c, now.dy[s], now.r[s], now.rstd, means, now.dr[s]);
-            for (int k = 0; k < wide_of<T>(); k++)
-                sum[2][s][k] += now.dr[s][k];
+            widen<T>(dr, now.dr[s]);
+            pass_on<VEC>(j, i, column_of<T>(s), values.g[s], values.xhat[s], now.rstd, means, dr);
+            for (int k = 0; k < VEC; k++)
+                sum[2][s][k] += dr[k];
         }
     }
 #pragma unroll
@@ -260,12 +286,13 @@ static void launch(const norm_bwd_job<T> &j, dtype grad, bool wide, cudaStream_t
     int64_t vectors = j.width / wide_of<T>();
     const bool four_bytes = sizeof(T) == 4; /* else a vector of 8 takes more registers */
     if (wide && vectors <= 256)
-        norm_bwd_held<1, true, 256><<<ranges, threads_for(vectors, 256), 0, stream>>>(j);
+        norm_bwd_held<1, four_bytes ? 1 : 2, 256>
+            <<<ranges, threads_for(vectors, 256), 0, stream>>>(j);
     else if (wide && vectors <= (four_bytes ? 1024 : 512))
-        norm_bwd_held<1, true, four_bytes ? 1024 : 512>
+        norm_bwd_held<1, four_bytes ? 1 : 2, four_bytes ? 1024 : 512>
             <<<ranges, threads_for(vectors, 1024), 0, stream>>>(j);
     else if (wide && vectors <= (four_bytes ? 2048 : 1024))
-        norm_bwd_held<four_bytes ? 4 : 2, false, 512><<<ranges, 512, 0, stream>>>(j);
+        norm_bwd_held<four_bytes ? 4 : 2, 0, 512><<<ranges, 512, 0, stream>>>(j);
     else {
         dim3 columns(ranges, (unsigned)ceil_div(j.width, READ_THREADS));
         norm_bwd_rows<<<(unsigned)j.n, READ_THREADS, 0, stream>>>(j);
@@ -295,7 +322,8 @@ template <class T> static void issue(ops *o, const norm_bwd_args *a, void *scrat
                          .width = a->dy.size[1],
                          .range = range_of(a->dy.size[0], a->dy.size[1], a->dy.dtype),
                          .one = a->less_one ? 1.0f : 0.0f,
-                         .drop = mask_of(a->drop)};
+                         .drop = mask_of(a->drop),
+                         .apart = a->da.data && a->da.data != a->dr.data};
     bool wide = j.width % wide_of<T>() == 0 && aligned(a->dr) && aligned(a->dy) && aligned(a->r) &&
                 aligned(a->da) && aligned(a->w);
     if (j.n && j.width)
