@@ -100,8 +100,8 @@ bool attend_cut(const struct dev_desc *d, const struct attention_args *a, struct
     int64_t one = each * length * length * 2; /* bytes of a group's heads in one sequence */
     if (one > most_bytes)
         return false;
-    ret->sequences = divisor(a->k_len.size[0], ATTEND_BYTES / (one * groups));
-    ret->groups = one * groups <= ATTEND_BYTES ? groups : divisor(groups, ATTEND_BYTES / one);
+    ret->sequences = divisor(a->k_len.size[0], attend_bytes / (one * groups));
+    ret->groups = one * groups <= attend_bytes ? groups : divisor(groups, attend_bytes / one);
     int64_t part = ret->sequences * ret->groups * each; /* heads */
     int64_t bytes = aligned(part * tokens * (int64_t)sizeof(float)) + part * length * length * 2;
     if (each > 1) /* gradients of keys and values for every query head */

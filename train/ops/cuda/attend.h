@@ -9,13 +9,14 @@
  *
  * cuDNN is asked for rows of one length (`even` of struct attention_args) of 16 bits, without
  * dropout, window and cap. Its deterministic backward needs heads * tokens^2 * 2 bytes for each
- * sequence, so a call is made in parts of at most ATTEND_BYTES of these: some sequences, or some
- * heads of one.
+ * sequence, so a call is made in parts of at most attend_bytes of these: some sequences, or some
+ * heads of one. Each part costs six launches, and processors that idle while its last blocks end;
+ * 2 GiB are what the logits of a part of the rows take, too, and at another time.
  */
 
 #include "train/ops/ops.h"
 
-enum { ATTEND_BYTES = 512 << 20 };
+static const int64_t attend_bytes = (int64_t)2 << 30;
 
 struct attend;
 
