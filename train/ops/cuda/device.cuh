@@ -100,6 +100,12 @@ static inline int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
+/* The same, such that each thread of a block does as many of them as any other. */
+static inline int even_threads_for(int64_t items, int most)
+{
+    return threads_for(items > most ? ceil_div(items, ceil_div(items, most)) : items, most);
+}
+
 /* VEC numbers, with 16 bytes of them at a time where VEC is more than 1. */
 template <int VEC> static __device__ void load(float (&v)[VEC], const float *p)
 {

@@ -52,9 +52,9 @@ template <int ACT, class T> static void issue_glu(ops *o, const glu_args *a)
     mat_in<T> y = mat_in_of<T>(a->y), x = mat_in_of<T>(a->x);
     if (width % vec == 0 && aligned(a->y) && aligned(a->x))
         glu<vec, ACT>
-            <<<(unsigned)n, threads_for(width / vec, MOST), 0, stream_of(o)>>>(y, x, width);
+            <<<(unsigned)n, even_threads_for(width / vec, MOST), 0, stream_of(o)>>>(y, x, width);
     else
-        glu<1, ACT><<<(unsigned)n, threads_for(width, MOST), 0, stream_of(o)>>>(y, x, width);
+        glu<1, ACT><<<(unsigned)n, even_threads_for(width, MOST), 0, stream_of(o)>>>(y, x, width);
     dev_cuda_check(o->dev, "launch");
 }
 
@@ -100,11 +100,11 @@ template <int ACT, class T> static void issue_glu_bwd(ops *o, const glu_bwd_args
     int64_t n = a->dy.size[0], width = a->dy.size[1];
     mat_in<T> dx = mat_in_of<T>(a->dx), dy = mat_in_of<T>(a->dy), x = mat_in_of<T>(a->x);
     if (width % vec == 0 && aligned(a->dx) && aligned(a->dy) && aligned(a->x))
-        glu_bwd<vec, ACT>
-            <<<(unsigned)n, threads_for(width / vec, MOST), 0, stream_of(o)>>>(dx, dy, x, width);
+        glu_bwd<vec, ACT><<<(unsigned)n, even_threads_for(width / vec, MOST), 0, stream_of(o)>>>(
+            dx, dy, x, width);
     else
         glu_bwd<1, ACT>
-            <<<(unsigned)n, threads_for(width, MOST), 0, stream_of(o)>>>(dx, dy, x, width);
+            <<<(unsigned)n, even_threads_for(width, MOST), 0, stream_of(o)>>>(dx, dy, x, width);
     dev_cuda_check(o->dev, "launch");
 }
 
