@@ -466,6 +466,11 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
     return code;
 }
 
+static enum graphs_use graphs_of(const struct train_options *o)
+{
+    return o->graphs == GRAPHS_AUTO && o->graphs_on ? GRAPHS_ON : (enum graphs_use)o->graphs;
+}
+
 /* Batch arithmetic, and what the rank is to be. */
 static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
 {
@@ -495,6 +500,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .tune = o->tune_gemm && use == MODEL_TRAIN && j->comm.world <= 1,
                                 .scale = p.scale,
                                 .loads = j->hf || j->ckpt,
+                                .graphs = graphs_of(o),
                                 .threads = job_threads(j),
                                 .kernels = o->kernels,
                                 .library_path = o->library_path,

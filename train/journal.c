@@ -443,6 +443,8 @@ void journal_introduce(const struct job *j)
         log_warn("--tf32 has no effect: it is for fp32 on a GPU");
     if (d->desc.host && opts_origin(j->opts, "tokens-per-pass") == FROM_FLAG)
         log_warn("--tokens-per-pass has no effect: it is for a GPU");
+    if (j->rank.config.graphs == GRAPHS_ON && !j->rank.graphs.on)
+        log_warn("--cuda-graphs on has no effect: it is for one process on a GPU");
     if (!d->desc.host)
         buf_addf(&b, "; products: %s, attention: %s", j->rank.ops.entry[OP_MATMUL].backend,
                  j->rank.ops.entry[OP_ATTENTION].backend);
@@ -451,6 +453,8 @@ void journal_introduce(const struct job *j)
     if (model_merged(&j->rank.model) > 1)
         log_info("%lld micro-batches are computed in one pass",
                  (long long)model_merged(&j->rank.model));
+    if (j->rank.graphs.on)
+        log_info("passes are launched as CUDA graphs");
     const struct ramp *ramp = &j->rank.config.ramp;
     int64_t first = ramp->increment ? ramp_at(ramp, j->rank.at.consumed) : j->global_batch;
     char from[32] = "";

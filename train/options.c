@@ -404,6 +404,16 @@ static const struct opt rows[] = {
             .help = "on one GPU, micro-batches of less than 4096 tokens are computed several at a "
                     "time, up to so many tokens, as far as memory allows: faster, with more "
                     "activations; 0: one at a time"),
+    OPT_ROW(.name = "cuda-graphs", .type = OPT_CHOICE, AT(graphs), .def = "auto",
+            .meta = "auto|on|off", .group = "machine", .verbs = RUN | PLAN,
+            .brief = "launch passes of a GPU as a whole",
+            .help = "record forward and backward of a micro-batch as CUDA graphs and launch these, "
+                    "by one process on a GPU; auto does so for at most 2048 tokens in a pass, "
+                    "which take longer to launch kernel by kernel than to compute. Results are the "
+                    "same"),
+    OPT_ROW(.name = "enable-cuda-graph", .type = OPT_SWITCH, AT(graphs_on), .group = "machine",
+            .verbs = RUN | PLAN, .needs = "!cuda-graphs=off",
+            .help = "the same as --cuda-graphs on"),
     OPT_ROW(.name = "kernels", .type = OPT_TEXT, AT(kernels), .unset = "the best available",
             .meta = "LEVEL", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
             .brief = "highest instruction set to use",

@@ -73,6 +73,8 @@ struct train_options {
     struct precision_flags precision;
     int device; /* enum train_device */
     const char *kernels, *library_path, *tune_gemm;
+    int graphs; /* enum graphs_use */
+    bool graphs_on;
     bool dry_run, deepspeed;
     const char *deepspeed_config;
     int64_t exit_interval;

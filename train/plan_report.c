@@ -163,7 +163,9 @@ void plan_report_text(const struct plan_report *p, struct buf *out)
     add_ops(p, out);
     add_traffic(p, out);
     if (!p->job->rank.dev.desc.host)
-        buf_addf(out, "products        %s\n", j->rank.ops.entry[OP_MATMUL].backend);
+        buf_addf(out, "products        %s\nlaunches        %s\n",
+                 j->rank.ops.entry[OP_MATMUL].backend,
+                 j->rank.graphs.on ? "CUDA graphs of forward and backward" : "kernel by kernel");
     if (j->layout.mesh.pp > 1)
         buf_addf(out, "bubble          %.1f %% of a step\n", 100 * p->bubble);
     buf_addf(out, "checkpoint      %.3f GB\n", (double)p->checkpoint / 1e9);
@@ -257,6 +259,8 @@ void plan_report_json(const struct plan_report *p, struct buf *out)
     jsonw_real(out, p->bubble);
     add_number(out, "checkpoint", (double)p->checkpoint);
     buf_adds(out, ", ");
+    jsonw_key(out, "cuda_graphs");
+    buf_adds(out, j->rank.graphs.on ? "true, " : "false, ");
     jsonw_key(out, "fits");
     buf_adds(out, plan_report_fit(p, NULL) ? "false}\n" : "true}\n");
 }

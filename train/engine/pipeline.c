@@ -169,9 +169,7 @@ static int run_forward(struct rank *r, const struct slot *s, struct pipeline_sou
     if (!r->model.stage.embed)
         take_message(r, &r->pipe.received[s->buffer], r->model.a.x, RANK_TIMER_FORWARD_RECV);
     rank_timer(r, RANK_TIMER_FORWARD, true);
-    model_forward(&r->model, &at->pass);
-    if (r->model.stage.head)
-        model_loss(&r->model, &at->pass, tensor_rows(r->totals, 0, 1), 1);
+    graphs_pass(r, GRAPH_FORWARD, &at->pass);
     rank_timer(r, RANK_TIMER_FORWARD, false);
     if (!r->model.stage.head)
         at->sent = send(r, model_output(&r->model), s->peer);
@@ -184,7 +182,7 @@ static void run_backward(struct rank *r, const struct slot *s)
     if (!r->model.stage.head)
         take_message(r, &r->pipe.received[s->buffer], r->model.a.dr, RANK_TIMER_BACKWARD_RECV);
     rank_timer(r, RANK_TIMER_BACKWARD, true);
-    model_backward(&r->model, &at->pass);
+    graphs_pass(r, GRAPH_BACKWARD, &at->pass);
     rank_timer(r, RANK_TIMER_BACKWARD, false);
     if (r->model.stage.embed)
         return;
@@ -227,10 +225,8 @@ static void evaluate_stage(struct rank *r, int chunk, const struct model_pass *p
         comm_wait(&r->comm, receive(r, from, (at + pp - 1) % pp));
         copy(r, r->model.a.x, from);
     }
-    model_forward(&r->model, p);
-    if (r->model.stage.head)
-        model_loss(&r->model, p, tensor_rows(r->totals, 0, 1), 0);
-    else
+    graphs_pass(r, GRAPH_FORWARD, p);
+    if (!r->model.stage.head)
         comm_wait(&r->comm, send(r, model_output(&r->model), (at + 1) % pp));
 }
 

@@ -355,9 +355,12 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
         return code;
     rank_shape(r);
     merge(r, rank_merged(c, desc));
+    bool graphs = graphs_wanted(&r->config, desc);
     r->at.scale = loss_scale_begin(&c->scale);
     rank_take(r);
-    return plan_rank(r, e);
+    code = plan_rank(r, e);
+    r->graphs.on = graphs && !code;
+    return code;
 }
 
 static void take_comm(struct rank *r)
@@ -378,6 +381,7 @@ int rank_bind(struct rank *r, struct err *e)
     const struct rank_config *c = &r->config;
     const struct rank_backends *b = c->backends;
     int code = b->open_device(&r->dev, c->device, c->threads, e);
+    r->graphs.on = r->graphs.on && !code && r->dev.fn->capture_begin;
     if (!code)
         code = rank_ops(r, e);
     take_comm(r);
@@ -437,6 +441,7 @@ int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
 void rank_close(struct rank *r)
 {
     save_drop(r);
+    graphs_finish(r);
     pipeline_finish(r);
     optim_finish(&r->optim);
     model_finish(&r->model);

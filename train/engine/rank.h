@@ -12,6 +12,7 @@
 
 #include "dataset/sample/batch.h"
 #include "train/comm/comm.h"
+#include "train/engine/graphs.h"
 #include "train/engine/save.h"
 #include "train/engine/units.h"
 #include "train/model/model.h"
@@ -117,6 +118,7 @@ struct rank_config {
      * but the order of sums tells it (rank_merged); 0: one by one */
     int64_t merge_tokens;
     bool documents;            /* stretches of a batch may be shorter than its rows */
+    enum graphs_use graphs;    /* whether passes are launched as a whole */
     uint64_t beside, mapped;   /* bytes that the caller will take beside the rank, and files that it
                                   will map: for the check that all of it fits */
     uint64_t file_size;        /* bytes of tensors in a file of a checkpoint; 0: CKPT_FILE_SIZE */
@@ -236,6 +238,7 @@ struct rank {
     int staged;       /* the slot that is next */
     int32_t *numbers; /* of its rows in a micro-batch; NULL without context parallelism */
     struct pipeline pipe;
+    struct graphs graphs;
     struct save save;
     struct plan plan; /* of one step: its counts stay for reports */
     struct cursor at;

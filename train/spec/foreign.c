@@ -36,7 +36,7 @@ static const char why_11[] = "the launcher's environment says it";
 static const char why_12[] = "weights are made on the host, equal for every layout";
 static const char why_13[] = "memory is bound once, before the first step";
 static const char why_14[] = "runs are deterministic always";
-static const char why_15[] = "a step is launched without captured graphs";
+static const char why_15[] = "a graph holds the forward or backward of all layers (--cuda-graphs)";
 static const char why_16[] = "data are mapped and read ahead by one thread";
 static const char why_17[] = "signals are always handled: SIGTERM and SIGUSR1 save and end the run";
 static const char why_18[] =
@@ -86,6 +86,7 @@ static const char why_57[] = "the old name of --deepspeed, --deepspeed_config";
 static const char why_58[] = "of distillation alone, which is not there";
 static const char why_59[] = "memory of ZeRO is laid out by the trainer, and stays on the device";
 static const char why_60[] = "no token is dropped, and no expert has a capacity";
+static const char why_61[] = "the host waits for the device once a step";
 static const char why_55[] = "all pipeline stages have one tensor-parallel size";
 
 const struct opt_foreign train_foreign[] = {
@@ -175,11 +176,10 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("error-injection-rate", VALUE, why_14),
     WITHOUT("error-injection-type", VALUE, why_14),
     WITHOUT("result-rejected-tracker-filename", VALUE, why_14),
-    WITHOUT("enable-cuda-graph", SWITCH, why_15),
     WITHOUT("cuda-graph-warmup-steps", VALUE, why_15),
     WITHOUT("external-cuda-graph", SWITCH, why_15),
     WITHOUT("cuda-graph-scope", VALUE, why_15),
-    WITHOUT("train-sync-interval", VALUE, why_15),
+    WITHOUT("train-sync-interval", VALUE, why_61),
     WITHOUT("num-workers", VALUE, why_16),
     WITHOUT("no-mmap-bin-files", SWITCH, why_16),
     WITHOUT("num-dataset-builder-threads", VALUE, why_16),

@@ -33,6 +33,7 @@ struct dev_desc {
 };
 
 struct dev;
+struct dev_graph; /* what was recorded of a stream; the backend's own */
 
 struct dev_table {
     int (*alloc)(struct dev *d, enum place place, size_t bytes, void **ret, struct err *e);
@@ -45,6 +46,17 @@ struct dev_table {
     void (*sync)(struct dev *d, int stream);            /* the caller waits for the stream */
     void (*await)(struct dev *d, int event);            /* the caller waits for the event */
     uint64_t (*memory_free)(struct dev *d);
+    /*
+     * What is issued to the stream from capture_begin to capture_end is recorded and not executed:
+     * kernels, and copies and zeros of device memory. `replay` issues it, any number of times, with
+     * the arguments that it was recorded with. On failure nothing of it has been or will be
+     * executed, the stream is as it was before, and faults since capture_begin are forgotten, whose
+     * first one is the error. NULL, all four: the device executes at once.
+     */
+    int (*capture_begin)(struct dev *d, int stream, struct err *e);
+    int (*capture_end)(struct dev *d, int stream, struct dev_graph **ret, struct err *e);
+    void (*replay)(struct dev *d, int stream, struct dev_graph *g);
+    void (*graph_free)(struct dev *d, struct dev_graph *g);
     void (*close)(struct dev *d);
 };
 

@@ -109,6 +109,61 @@ static uint64_t cuda_memory_free(struct dev *d)
     return left;
 }
 
+/* ---- recording ---------------------------------------------------------------------------- */
+
+static struct err *no_capture(struct dev *d, cudaError_t code, struct err *e)
+{
+    err_set(e, ERR_FAULT, "%s: %s", d->desc.name, cudaGetErrorString(code));
+    cudaGetLastError(); /* it is no launch's */
+    return e;
+}
+
+/* Calls of other threads, which allocate or wait, do not matter. */
+static int cuda_capture_begin(struct dev *d, int stream, struct err *e)
+{
+    int code = dev_fault(d, e);
+    if (code)
+        return code;
+    cudaError_t failed =
+        cudaStreamBeginCapture(state_of(d)->stream[stream], cudaStreamCaptureModeThreadLocal);
+    return failed ? no_capture(d, failed, e)->code : 0;
+}
+
+static int cuda_capture_end(struct dev *d, int stream, struct dev_graph **ret, struct err *e)
+{
+    cudaStream_t s = state_of(d)->stream[stream];
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    cudaError_t failed = cudaStreamEndCapture(s, &graph);
+    int code = dev_fault(d, e);
+    d->fault = 0; /* of calls that were recorded and not executed */
+    cudaGetLastError();
+    *ret = NULL;
+    if (!code && !failed)
+        failed = cudaGraphInstantiate(&exec, graph, 0);
+    if (!code && !failed) /* its memory is taken now */
+        failed = cudaGraphUpload(exec, s);
+    if (graph)
+        cudaGraphDestroy(graph);
+    if (!code && failed)
+        code = no_capture(d, failed, e)->code;
+    if (code && exec)
+        cudaGraphExecDestroy(exec);
+    if (!code)
+        *ret = (struct dev_graph *)exec;
+    return code;
+}
+
+static void cuda_replay(struct dev *d, int stream, struct dev_graph *g)
+{
+    note(d, "graph", cudaGraphLaunch((cudaGraphExec_t)g, state_of(d)->stream[stream]));
+}
+
+static void cuda_graph_free(struct dev *d, struct dev_graph *g)
+{
+    note(d, "graph", cudaGraphExecDestroy((cudaGraphExec_t)g));
+}
+
 static void cuda_close(struct dev *d)
 {
     struct state *s = d->state;
@@ -176,6 +231,10 @@ int dev_cuda_open(struct dev *ret, int ordinal, struct err *e)
         .sync = cuda_sync,
         .await = cuda_await,
         .memory_free = cuda_memory_free,
+        .capture_begin = cuda_capture_begin,
+        .capture_end = cuda_capture_end,
+        .replay = cuda_replay,
+        .graph_free = cuda_graph_free,
         .close = cuda_close,
     };
     struct cudaDeviceProp prop;

@@ -173,6 +173,7 @@ static void begin_there(void *arg, struct rank *r)
 {
     (void)arg;
     r->ops.call = replay;
+    r->graphs.on = false; /* replay copies from the host's memory */
 }
 
 /* The CPU has the weights that the GPU's are rounded to. */
