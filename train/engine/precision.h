@@ -97,7 +97,7 @@ struct precision_flags {
                     "master weights and moments that are kept in bf16 are rounded up or down at "  \
                     "random, so that their mean is the exact number and small updates add up, "    \
                     "instead of to the nearest. The choice follows from --seed, the step and the " \
-                    "element, in every layout. On the CPU only")
+                    "element, in every layout")
 
 struct precision {
     enum dtype real;

@@ -323,17 +323,6 @@ static void merge(struct rank *r, int64_t n)
     r->config.micros /= n;
 }
 
-/* The kernels of the other optimizers have not been tested with master weights in BF16. */
-static int check_master(const struct rank_config *c, const struct dev_desc *desc, struct err *e)
-{
-    if (c->narrow.master && c->optimizer != OPTIM_ADAM && !desc->host)
-        return err_set(e, ERR_USAGE,
-                       "--main-params-dtype bf16 without --optimizer adam is not implemented for "
-                       "%s",
-                       desc->name);
-    return 0;
-}
-
 int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc *desc,
               struct err *e)
 {
@@ -345,8 +334,6 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
     int code = spec_check(&c->spec, e);
     if (!code && c->layout.mesh.cp > 1)
         code = check_context(c, desc, e);
-    if (!code)
-        code = check_master(c, desc, e);
     if (!code)
         code = rank_ops(r, e);
     if (!code)

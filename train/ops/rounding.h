@@ -17,7 +17,9 @@
 
 #include <string.h>
 
+#ifndef __cplusplus
 #include "base/core/rng.h"
+#endif
 #include "train/ops/ops.h"
 
 /* Which of the numbers of an element: its weight, or the i-th moment, ROUND_MOMENT + i. */
@@ -37,6 +39,8 @@ struct number_run {
 };
 
 enum { RUN_INTS = sizeof(struct number_run) / sizeof(int32_t) };
+
+#ifndef __cplusplus /* devices have functions of their own (cuda/optim/rounding.cuh) */
 
 /* The run that holds the element at `place` of the range. */
 static inline int64_t run_find(const struct number_run *run, int64_t n, int64_t place)
@@ -87,5 +91,7 @@ static inline uint16_t round_bf16(float x, uint32_t bits)
     uint32_t sum = u + bits;
     return (uint16_t)(((sum & infinite) == infinite ? u : sum) >> 16);
 }
+
+#endif /* __cplusplus */
 
 #endif

@@ -184,14 +184,6 @@ static void forms_have_names(void)
     T_STR(ops_host_form(OP_ATTENTION, &part), "parts of the keys (context parallelism)");
     T_STR(ops_host_form(OP_ATTENTION_BWD, &(struct attention_bwd_args){.fwd = part}),
           "parts of the keys (context parallelism)");
-    struct rounding at_random = {.runs = tensor_1d(NULL, DTYPE_I32, 1)};
-    T_CHECK(!ops_host_form(OP_ADAMW, &(struct adamw_args){.first = 1}));
-    T_STR(ops_host_form(OP_ADAMW, &(struct adamw_args){.round = at_random}), "stochastic rounding");
-    T_STR(ops_host_form(OP_SGD, &(struct sgd_args){.round = at_random}), "stochastic rounding");
-    T_STR(ops_host_form(OP_MOMENTUM, &(struct momentum_args){.round = at_random}),
-          "stochastic rounding");
-    T_STR(ops_host_form(OP_DECAYED, &(struct decayed_args){.round = at_random}),
-          "stochastic rounding");
 }
 
 T_MAIN(T_CASE(soft_caps_of_scores), T_CASE(other_forms), T_CASE(forms_have_names))

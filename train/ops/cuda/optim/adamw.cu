@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <type_traits>
 
+#include "train/ops/cuda/optim/rounding.cuh"
 #include "train/ops/cuda/optim/sums.cuh"
 
 extern "C" {
@@ -83,6 +84,7 @@ struct adamw_job {
     int64_t n;
     two beta1, beta2;
     float one_less_beta1, one_less_beta2, eps;
+    rounder round;
 };
 
 /* What follows from the values of the step. */
@@ -98,8 +100,31 @@ static __device__ adamw_now adamw_begin(const adamw_job &j)
             (float)(v.lr / v.correction[0]), (float)(1 / sqrt(v.correction[1]))};
 }
 
-template <int VEC>
-static __device__ void adamw_elements(const adamw_job &j, const adamw_now &now, two keep, int64_t i)
+/* Of a block of threads, with stochastic rounding: keys of weights and moments, the run of its
+ * first element. */
+struct round_now {
+    uint64_t key[3];
+    int run;
+};
+
+template <bool ROUND>
+static __device__ round_now round_begin(const rounder &r, int64_t begin, round_now &shared)
+{
+    if constexpr (ROUND) {
+        if (threadIdx.x < 3)
+            shared.key[threadIdx.x] = rounder_key(r, threadIdx.x);
+        if (threadIdx.x == 0)
+            shared.run = rounder_run(r, begin);
+        __syncthreads();
+        return shared;
+    } else {
+        return {};
+    }
+}
+
+template <int VEC, bool ROUND>
+static __device__ void adamw_elements(const adamw_job &j, const adamw_now &now, two keep, int64_t i,
+                                      round_now &round)
 {
     float p[VEC], g[VEC], m[VEC], v[VEC];
     flat_load(p, j.p, i);
@@ -112,17 +137,26 @@ static __device__ void adamw_elements(const adamw_job &j, const adamw_now &now, 
         v[k] = times(v[k], j.beta2, g[k] * j.one_less_beta2 * g[k]);
         p[k] = times(p[k], keep, -now.step_size * m[k] / fmaf(sqrtf(v[k]), now.unbias, j.eps));
     }
-    flat_store(j.p, i, p);
-    flat_store(j.m, i, m);
-    flat_store(j.v, i, v);
+    if constexpr (ROUND) {
+        const round_place at = rounder_place(j.round, round.run, i, VEC);
+        flat_store_rounded(j.p, i, p, j.round, at, round.run, round.key[ROUND_WEIGHT]);
+        flat_store_rounded(j.m, i, m, j.round, at, round.run, round.key[ROUND_MOMENT]);
+        flat_store_rounded(j.v, i, v, j.round, at, round.run, round.key[ROUND_MOMENT + 1]);
+    } else {
+        flat_store(j.p, i, p);
+        flat_store(j.m, i, m);
+        flat_store(j.v, i, v);
+    }
     if (j.copy.p)
         flat_store(j.copy, i, p);
 }
 
 /* A block has SPAN elements, so that what follows from the values is computed seldom. */
-template <int VEC> static __global__ void __launch_bounds__(THREADS) adamw(const adamw_job j)
+template <int VEC, bool ROUND>
+static __global__ void __launch_bounds__(THREADS) adamw(const adamw_job j)
 {
     __shared__ adamw_now shared;
+    __shared__ round_now shared_round;
     const int64_t begin = (int64_t)blockIdx.x * SPAN, end = begin + SPAN < j.n ? begin + SPAN : j.n;
     if (j.skip && *j.skip)
         return;
@@ -130,10 +164,11 @@ template <int VEC> static __global__ void __launch_bounds__(THREADS) adamw(const
         shared = adamw_begin(j);
     __syncthreads();
     const adamw_now now = shared;
+    round_now round = round_begin<ROUND>(j.round, begin, shared_round);
     by_segments<VEC>(j.parts, begin, end, [&](auto width, int64_t i, int kind) {
         if (kind != SEGMENT_STILL)
-            adamw_elements<decltype(width)::value>(
-                j, now, kind == SEGMENT_DECAYS ? now.keep : two{1, 0}, i);
+            adamw_elements<decltype(width)::value, ROUND>(
+                j, now, kind == SEGMENT_DECAYS ? now.keep : two{1, 0}, i, round);
     });
 }
 
@@ -154,14 +189,17 @@ extern "C" void cuda_adamw(ops *o, const void *args, void *)
                    .beta2 = two_of(a->beta2),
                    .one_less_beta1 = (float)(1 - a->beta1),
                    .one_less_beta2 = (float)(1 - a->beta2),
-                   .eps = (float)a->eps};
+                   .eps = (float)a->eps,
+                   .round = rounder_of(a->round)};
     if (!j.n)
         return;
-    if (flat_aligned(a->p) && flat_aligned(a->g) && flat_aligned(a->m) && flat_aligned(a->v) &&
-        (tensor_none(a->copy) || flat_aligned(a->copy)))
-        adamw<4><<<(unsigned)ceil_div(j.n, SPAN), THREADS, 0, stream_of(o)>>>(j);
-    else
-        adamw<1><<<(unsigned)ceil_div(j.n, SPAN), THREADS, 0, stream_of(o)>>>(j);
+    const int vec = j.round.run ? EIGHT : 4;
+    const bool wide = flat_aligned(a->p, vec) && flat_aligned(a->g, vec) &&
+                      flat_aligned(a->m, vec) && flat_aligned(a->v, vec) &&
+                      flat_aligned(a->copy, vec);
+    auto kernel = j.round.run ? (wide ? adamw<EIGHT, true> : adamw<1, true>)
+                              : (wide ? adamw<4, false> : adamw<1, false>);
+    kernel<<<(unsigned)ceil_div(j.n, SPAN), THREADS, 0, stream_of(o)>>>(j);
     dev_cuda_check(o->dev, "launch");
 }
 
@@ -176,10 +214,12 @@ struct sgd_job {
     segments parts;
     int64_t n;
     float momentum;
+    rounder round;
 };
 
-template <int VEC>
-static __device__ void sgd_elements(const sgd_job &j, float factor, bool decays, int64_t i)
+template <int VEC, bool ROUND>
+static __device__ void sgd_elements(const sgd_job &j, float factor, bool decays, int64_t i,
+                                    round_now &round)
 {
     const float lr = (float)j.values->lr, decay = decays ? (float)j.values->decay : 0;
     float p[VEC], g[VEC], m[VEC] = {0};
@@ -192,22 +232,33 @@ static __device__ void sgd_elements(const sgd_job &j, float factor, bool decays,
         m[k] = j.m.p ? fmaf(m[k], j.momentum, g[k]) : g[k];
         p[k] = fmaf(m[k], -lr, p[k]);
     }
-    flat_store(j.p, i, p);
-    if (j.m.p)
-        flat_store(j.m, i, m);
+    if constexpr (ROUND) {
+        const round_place at = rounder_place(j.round, round.run, i, VEC);
+        flat_store_rounded(j.p, i, p, j.round, at, round.run, round.key[ROUND_WEIGHT]);
+        if (j.m.p)
+            flat_store_rounded(j.m, i, m, j.round, at, round.run, round.key[ROUND_MOMENT]);
+    } else {
+        flat_store(j.p, i, p);
+        if (j.m.p)
+            flat_store(j.m, i, m);
+    }
     if (j.copy.p)
         flat_store(j.copy, i, p);
 }
 
-template <int VEC> static __global__ void __launch_bounds__(THREADS) sgd(const sgd_job j)
+template <int VEC, bool ROUND>
+static __global__ void __launch_bounds__(THREADS) sgd(const sgd_job j)
 {
+    __shared__ round_now shared;
     const int64_t begin = (int64_t)blockIdx.x * SPAN, end = begin + SPAN < j.n ? begin + SPAN : j.n;
     if (j.skip && *j.skip)
         return;
+    round_now round = round_begin<ROUND>(j.round, begin, shared);
     float factor = j.factor ? (float)*j.factor : 1;
     by_segments<VEC>(j.parts, begin, end, [&](auto width, int64_t i, int kind) {
         if (kind != SEGMENT_STILL)
-            sgd_elements<decltype(width)::value>(j, factor, kind == SEGMENT_DECAYS, i);
+            sgd_elements<decltype(width)::value, ROUND>(j, factor, kind == SEGMENT_DECAYS, i,
+                                                        round);
     });
 }
 
@@ -223,14 +274,16 @@ extern "C" void cuda_sgd(ops *o, const void *args, void *)
                  .values = (const step_values *)a->values.data,
                  .parts = segments_of(a->segments, a->first),
                  .n = tensor_count(a->p),
-                 .momentum = (float)a->momentum};
+                 .momentum = (float)a->momentum,
+                 .round = rounder_of(a->round)};
     if (!j.n)
         return;
-    if (flat_aligned(a->p) && flat_aligned(a->g) && (tensor_none(a->m) || flat_aligned(a->m)) &&
-        (tensor_none(a->copy) || flat_aligned(a->copy)))
-        sgd<4><<<(unsigned)ceil_div(j.n, SPAN), THREADS, 0, stream_of(o)>>>(j);
-    else
-        sgd<1><<<(unsigned)ceil_div(j.n, SPAN), THREADS, 0, stream_of(o)>>>(j);
+    const int vec = j.round.run ? EIGHT : 4;
+    const bool wide = flat_aligned(a->p, vec) && flat_aligned(a->g, vec) &&
+                      flat_aligned(a->m, vec) && flat_aligned(a->copy, vec);
+    auto kernel = j.round.run ? (wide ? sgd<EIGHT, true> : sgd<1, true>)
+                              : (wide ? sgd<4, false> : sgd<1, false>);
+    kernel<<<(unsigned)ceil_div(j.n, SPAN), THREADS, 0, stream_of(o)>>>(j);
     dev_cuda_check(o->dev, "launch");
 }
 

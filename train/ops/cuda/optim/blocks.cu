@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/cuda/optim/rounding.cuh"
 #include "train/ops/cuda/optim/sums.cuh"
 
 extern "C" {
@@ -101,21 +102,38 @@ extern "C" void cuda_gsnr(ops *o, const void *args, void *)
 /* ---- steps ------------------------------------------------------------------------------------
  */
 
-struct momentum_job {
+/* Weights or moments, in one way or the other. */
+template <bool ROUND, int VEC>
+static __device__ void store_state(const flat &f, int64_t i, const float (&v)[VEC],
+                                   const rounder &r, uint64_t key)
+{
+    if constexpr (ROUND) {
+        int k = rounder_run(r, i);
+        const round_place at = rounder_place(r, k, i, VEC);
+        flat_store_rounded(f, i, v, r, at, k, key);
+    } else {
+        flat_store(f, i, v);
+    }
+}
+
+template <bool ROUND> struct momentum_job {
     flat y, m, g; /* m: or none */
     const double *factor, *number;
     const int32_t *skip;
     int64_t n;
     bool aligned, nesterov;
     float keep, rest; /* momentum, and 1 less that */
+    rounder round;
 
     struct now {
         float factor, keep, rest;
+        uint64_t key;
     };
     __device__ now begin() const
     {
         bool first = !m.p || (number && *number == 1);
-        return {(float)*factor, first ? 0 : keep, first ? 1 : rest};
+        return {(float)*factor, first ? 0 : keep, first ? 1 : rest,
+                ROUND ? rounder_key(round, ROUND_MOMENT) : 0};
     }
     template <int VEC> __device__ void at(const now &w, int64_t i) const
     {
@@ -128,31 +146,43 @@ struct momentum_job {
             mi[k] = w.keep > 0 ? fmaf(w.keep, mi[k], w.rest * gi[k]) : w.rest * gi[k];
         }
         if (m.p)
-            flat_store(m, i, mi);
+            store_state<ROUND>(m, i, mi, round, w.key);
         for (int k = 0; k < VEC && nesterov; k++)
             mi[k] = fmaf(keep, mi[k], rest * gi[k]);
-        flat_store(y, i, mi);
+        if (!ROUND || y.p != m.p)
+            flat_store(y, i, mi);
     }
 };
+
+template <bool ROUND> static void momentum_each(ops *o, const momentum_args *a)
+{
+    constexpr int vec = ROUND ? EIGHT : 4;
+    momentum_job<ROUND> j = {flat_of(a->y),
+                             flat_of(a->m),
+                             flat_of(a->g),
+                             (const double *)a->factor.data,
+                             (const double *)a->number.data,
+                             (const int32_t *)a->skip.data,
+                             tensor_count(a->y),
+                             flat_aligned(a->y, vec) && flat_aligned(a->m, vec) &&
+                                 flat_aligned(a->g, vec),
+                             a->nesterov,
+                             (float)a->momentum,
+                             (float)(1 - a->momentum),
+                             rounder_of(a->round)};
+    flat_each<vec>(o, j);
+}
 
 extern "C" void cuda_momentum(ops *o, const void *args, void *)
 {
     const momentum_args *a = (const momentum_args *)args;
-    momentum_job j = {flat_of(a->y),
-                      flat_of(a->m),
-                      flat_of(a->g),
-                      (const double *)a->factor.data,
-                      (const double *)a->number.data,
-                      (const int32_t *)a->skip.data,
-                      tensor_count(a->y),
-                      flat_aligned(a->y) && flat_aligned(a->m) && flat_aligned(a->g),
-                      a->nesterov,
-                      (float)a->momentum,
-                      (float)(1 - a->momentum)};
-    flat_each(o, j);
+    if (tensor_none(a->round.runs))
+        momentum_each<false>(o, a);
+    else
+        momentum_each<true>(o, a);
 }
 
-struct decayed_job {
+template <bool ROUND> struct decayed_job {
     flat p, x;
     const double *gsnr; /* or NULL */
     const int32_t *skip;
@@ -160,15 +190,18 @@ struct decayed_job {
     int64_t n;
     bool aligned, decays;
     double scale;
+    rounder round;
 
     struct now {
         two keep;
         float step;
+        uint64_t key;
     };
     __device__ now begin() const
     {
         const double lr = values->lr, decay = decays ? values->decay : 0;
-        return {two_of(1 - lr * decay), (float)(-lr * scale * (gsnr ? *gsnr : 1))};
+        return {two_of(1 - lr * decay), (float)(-lr * scale * (gsnr ? *gsnr : 1)),
+                ROUND ? rounder_key(round, ROUND_WEIGHT) : 0};
     }
     template <int VEC> __device__ void at(const now &w, int64_t i) const
     {
@@ -177,23 +210,33 @@ struct decayed_job {
         flat_load(xi, x, i);
         for (int k = 0; k < VEC; k++)
             pi[k] = times(pi[k], w.keep, w.step * xi[k]);
-        flat_store(p, i, pi);
+        store_state<ROUND>(p, i, pi, round, w.key);
     }
 };
+
+template <bool ROUND> static void decayed_each(ops *o, const decayed_args *a)
+{
+    constexpr int vec = ROUND ? EIGHT : 4;
+    decayed_job<ROUND> j = {flat_of(a->p),
+                            flat_of(a->x),
+                            (const double *)a->gsnr.data,
+                            (const int32_t *)a->skip.data,
+                            (const step_values *)a->values.data,
+                            tensor_count(a->p),
+                            flat_aligned(a->p, vec) && flat_aligned(a->x, vec),
+                            a->decays,
+                            a->scale,
+                            rounder_of(a->round)};
+    flat_each<vec>(o, j);
+}
 
 extern "C" void cuda_decayed(ops *o, const void *args, void *)
 {
     const decayed_args *a = (const decayed_args *)args;
-    decayed_job j = {flat_of(a->p),
-                     flat_of(a->x),
-                     (const double *)a->gsnr.data,
-                     (const int32_t *)a->skip.data,
-                     (const step_values *)a->values.data,
-                     tensor_count(a->p),
-                     flat_aligned(a->p) && flat_aligned(a->x),
-                     a->decays,
-                     a->scale};
-    flat_each(o, j);
+    if (tensor_none(a->round.runs))
+        decayed_each<false>(o, a);
+    else
+        decayed_each<true>(o, a);
 }
 
 struct combine_job {

@@ -21,13 +21,13 @@ static inline flat flat_of(tensor t)
     return {t.data, t.dtype};
 }
 
-/* Four numbers at a time may be read from it, if it is there. */
-static inline bool flat_aligned(tensor t)
+/* So many numbers at a time, 4 or 8, may be read from it, if it is there. */
+static inline bool flat_aligned(tensor t, int vec = 4)
 {
-    return tensor_none(t) || (uintptr_t)t.data % (4 * dtype_size(t.dtype)) == 0;
+    return tensor_none(t) || (uintptr_t)t.data % ((size_t)vec * dtype_size(t.dtype)) == 0;
 }
 
-/* VEC: 1 or 4 */
+/* VEC: 1, 4 or 8 */
 template <int VEC> static __device__ void flat_load(float (&v)[VEC], const flat &f, int64_t i)
 {
     if (f.type == DTYPE_BF16)
@@ -70,7 +70,7 @@ static __device__ inline float times(float x, two t, float add)
 
 /*
  * Over the elements of a range: J has n, skip (I32 or NULL: nothing is done where it is not 0), and
- * aligned, whether four at a time may be read; begin() makes what follows from numbers in the
+ * aligned, whether VEC at a time may be read; begin() makes what follows from numbers in the
  * device's memory, once for each block, and at<VEC>(now, i) does elements i .. i + VEC - 1.
  */
 enum { FLAT_THREADS = 256, FLAT_SPAN = 1 << 13 };
@@ -96,10 +96,10 @@ static __global__ void __launch_bounds__(FLAT_THREADS) flat_kernel(const J j)
     }
 }
 
-template <class J> static void flat_each(ops *o, const J &j)
+template <int VEC = 4, class J> static void flat_each(ops *o, const J &j)
 {
     if (j.n && j.aligned)
-        flat_kernel<4><<<(unsigned)ceil_div(j.n, FLAT_SPAN), FLAT_THREADS, 0, stream_of(o)>>>(j);
+        flat_kernel<VEC><<<(unsigned)ceil_div(j.n, FLAT_SPAN), FLAT_THREADS, 0, stream_of(o)>>>(j);
     else if (j.n)
         flat_kernel<1><<<(unsigned)ceil_div(j.n, FLAT_SPAN), FLAT_THREADS, 0, stream_of(o)>>>(j);
     dev_cuda_check(o->dev, "launch");

@@ -17,6 +17,7 @@
 #include "tests/train/ops/cuda/narrow.h"
 #include "train/ops/blocks.h"
 #include "train/ops/cuda/ops_cuda.h"
+#include "train/ops/rounding.h"
 #include "train/ops/values.h"
 #include "train/tensor/cuda/dev_cuda.h"
 
@@ -32,6 +33,7 @@ struct side {
 };
 
 static struct side gpu, cpu;
+static bool stochastic; /* how calls round what they keep in BF16 */
 
 /* An image that is filled on the host; outputs are those of a call. */
 static struct {
@@ -134,6 +136,27 @@ static struct tensor values(struct step_values v)
     struct tensor t = put(DTYPE_F64, STEP_VALUES, 0, 0);
     memcpy(t.data, &v, sizeof(v));
     return t;
+}
+
+/* The n elements from `first` on lie in three tensors: one whose indices are no multiples of 8,
+ * some columns of a second, all of a third. */
+static struct rounding rounding(int64_t n, uint32_t bits)
+{
+    int64_t first = bits & 1 ? 64 : 0;
+    const struct number_run run[] = {
+        {.index = 5, .width = 1 << 20, .stride = 1 << 20, .stream = 11},
+        {.begin = first + n / 5, .index = 30, .width = 37, .stride = 100, .stream = 12},
+        {.begin = first + n / 5 * 2, .width = n + 1, .stride = n + 1, .stream = 13}};
+    const int64_t size[] = {3, RUN_INTS};
+    struct rounding r = {.seed = 77 | (uint64_t)bits << 40, .first = first};
+    if (!stochastic)
+        return (struct rounding){0};
+    struct tensor t = put(DTYPE_I32, size[0] * size[1], 0, 0);
+    memcpy(t.data, run, sizeof(run));
+    r.runs = tensor_nd(t.data, DTYPE_I32, 2, size);
+    r.number = put(DTYPE_F64, 1, 0, 0);
+    set_number(r.number, 0, 1 + bits);
+    return r;
 }
 
 static struct tensor out(struct tensor t, double absolute)
@@ -283,6 +306,7 @@ static void adamw(int64_t n, uint32_t bits)
         set_number(a.adamw.v, i, fabs(number(a.adamw.v, i)) + 1e-6);
     if (o->real != o->master)
         a.adamw.copy = out(put(o->real, n, shift, 0), 0);
+    a.adamw.round = rounding(n, bits);
     if (bits & 4) {
         a.adamw.factor = put(DTYPE_F64, 1, 0, 1);
         set_number(a.adamw.factor, 0, 0.37);
@@ -323,6 +347,7 @@ static void sgd(int64_t n, uint32_t bits)
     a.sgd.g = put(o->grad, n, bits & 1, 1e-3);
     if (bits & 2)
         a.sgd.m = out(put(o->master, n, bits & 1, 1e-3), 1e-9);
+    a.sgd.round = rounding(n, bits);
     if (o->real != o->master)
         a.sgd.copy = out(put(o->real, n, bits & 1, 0), 0);
     compare(name, OP_SGD, &a);
@@ -406,6 +431,7 @@ static void momentum(int64_t n, uint32_t bits)
         a.momentum.m = out(put(o->master, n, bits & 1, 1e-3), 1e-9);
     a.momentum.y = bits & 4 && !(bits & 2) && bits & 8 ? a.momentum.m
                                                        : out(put(o->master, n, bits & 1, 0), 1e-9);
+    a.momentum.round = rounding(n, bits);
     a.momentum.factor = one(DTYPE_F64, 0.37);
     a.momentum.skip = one(DTYPE_I32, 0);
     if (bits & 8)
@@ -423,6 +449,7 @@ static void decayed(int64_t n, uint32_t bits)
     a.decayed.values = values(step_values_make(3e-4, 0.1, 1, 0, 0));
     a.decayed.p = out(put(o->master, n, bits & 1, 0.02), 2e-9);
     a.decayed.x = put(o->master, n, bits & 1, 1);
+    a.decayed.round = rounding(n, bits);
     a.decayed.skip = one(DTYPE_I32, bits & 8 ? 1 : 0);
     if (bits & 4)
         a.decayed.gsnr = one(DTYPE_F64, 3.5);
@@ -516,4 +543,17 @@ static void bf16(void)
         each_moment(DTYPE_BF16, i & 1, i & 2);
 }
 
-T_MAIN(T_CASE(fp32), T_CASE(fp16), T_CASE(bf16), T_CASE(blocks))
+/* The host's random bits: other ones would move a third of the numbers. */
+static void at_random(void)
+{
+    stochastic = true;
+    for (int i = 0; i < 4; i++)
+        all_calls(&(struct ops_config){
+            .real = DTYPE_BF16,
+            .narrow = {.grad = i & 1, .master = i != 3, .moment = {i != 1, i != 2}}});
+    all_calls(&(struct ops_config){.real = DTYPE_F16, .narrow = {.moment = {true, true}}});
+    block_calls(&(struct ops_config){.real = DTYPE_BF16, .narrow = {.master = true}});
+    stochastic = false;
+}
+
+T_MAIN(T_CASE(fp32), T_CASE(fp16), T_CASE(bf16), T_CASE(blocks), T_CASE(at_random))
