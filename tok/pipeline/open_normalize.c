@@ -5,6 +5,7 @@
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/pipeline/open_text.h"
+#include "tok/pipeline/precompiled.h"
 #include "tok/pretok/regex_open.h"
 #include "tok/unicode/space_run.h"
 #include "tok/unicode/unicode.h"
@@ -13,7 +14,7 @@
  * The normalizer over a text that comes in parts. Each step passes on what no later byte can
  * change, in parts of bounded length, and keeps the rest: for a normal form the characters that a
  * mark may still follow, for Replace what may begin a match, for Strip the white space that may end
- * the text.
+ * the text, for Precompiled a grapheme cluster that may be looked up.
  */
 
 enum {
@@ -24,8 +25,10 @@ struct norm_part {
     struct buf kept, out;
     struct regex_open *pattern; /* of Replace, unless it is a literal */
     bool begun;
-    struct space_run space; /* of Strip: what may end the text */
-    uint64_t made;          /* bytes passed on */
+    struct space_run space;            /* of Strip: what may end the text */
+    struct uni_cluster_so_far cluster; /* of Precompiled: the one that is kept, */
+    bool wide;                         /* or has too many bytes to be looked up, and is not */
+    uint64_t made;                     /* bytes passed on */
 };
 
 struct norm_open {
@@ -39,29 +42,16 @@ struct norm_open {
     struct err *e;
 };
 
-/* Whether no match is empty, as far as the spelling shows: regex_open does not pass these on. */
-static bool never_empty(const char *pattern)
-{
-    if (!*pattern || strpbrk(pattern, "*?$^|()") || strstr(pattern, "{0") || strstr(pattern, "{,"))
-        return false;
-    for (const char *p = pattern; (p = strchr(p, '\\')); p += 2)
-        if (!p[1] || strchr("bBAzZGKyYXRkg0123456789", p[1]))
-            return false;
-    return true;
-}
-
 static bool norm_open_step(struct norm_part *part, const struct norm_step *s)
 {
     size_t n;
-    if (s->kind == NORM_PRECOMPILED)
-        return false;
     if (s->kind != NORM_REPLACE)
         return true;
     if (regex_literal_text(s->pattern, &n))
         return n > 0;
-    if (!never_empty(regex_text(s->pattern)))
-        return false;
     part->pattern = regex_open_create(s->pattern);
+    if (part->pattern)
+        regex_open_pass_empty(part->pattern);
     return part->pattern;
 }
 
@@ -97,7 +87,8 @@ void norm_open_begin(struct norm_open *o, bool cut)
     for (size_t i = 0; i < o->spec->nnorm; i++) {
         struct norm_part *part = &o->part[i];
         buf_reset(&part->kept);
-        part->begun = false;
+        part->begun = part->wide = false;
+        part->cluster = (struct uni_cluster_so_far){0};
         part->made = 0;
         space_run_reset(&part->space);
         if (part->pattern)
@@ -313,6 +304,42 @@ static int open_strip(struct norm_open *o, size_t i, const char *text, size_t n,
     return code ? code : open_made(o, i, last);
 }
 
+/* ---- Precompiled ------------------------------------------------------------------------------
+ */
+
+/* Appends what is kept of a cluster. */
+static void put_cluster(struct norm_part *part, const char *rules, bool whole)
+{
+    precompiled_put(rules, part->kept.data, part->kept.len, whole, &part->out);
+    buf_reset(&part->kept);
+}
+
+static int open_precompiled(struct norm_open *o, size_t i, const char *text, size_t n, bool last)
+{
+    struct norm_part *part = &o->part[i];
+    const char *rules = o->spec->norm[i].content.p;
+    int code = 0;
+    for (size_t at = 0, k; at < n && !code; at += k) {
+        if (uni_cluster_begins(&part->cluster, utf8_at(text + at, &k))) {
+            put_cluster(part, rules, true);
+            part->wide = false;
+        }
+        if (part->kept.len + k > PRECOMPILED_CLUSTER) {
+            put_cluster(part, rules, false);
+            part->wide = true;
+        }
+        if (part->wide)
+            precompiled_put(rules, text + at, k, false, &part->out);
+        else
+            buf_add(&part->kept, text + at, k);
+        if (part->out.len >= PART)
+            code = open_made(o, i, false);
+    }
+    if (!code && last)
+        put_cluster(part, rules, true);
+    return code ? code : open_made(o, i, last);
+}
+
 /* ---- all steps --------------------------------------------------------------------------------
  */
 
@@ -326,6 +353,8 @@ static int open_step(struct norm_open *o, size_t i, const char *text, size_t n, 
     switch (o->spec->norm[i].kind) {
     case NORM_STRIP:
         return open_strip(o, i, text, n, last);
+    case NORM_PRECOMPILED:
+        return open_precompiled(o, i, text, n, last);
     case NORM_PREPEND:
         return open_prepend(o, i, text, n, last);
     case NORM_REPLACE:

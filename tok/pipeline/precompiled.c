@@ -7,8 +7,6 @@
 #include "tok/text/charsmap.h"
 #include "tok/unicode/unicode.h"
 
-enum { LOOKED_UP = 5 /* most bytes of a cluster that is looked up as a whole */ };
-
 int precompiled_read(const char *where, struct arena *arena, const char *base64, size_t n,
                      const char **ret, size_t *ret_n, struct err *e)
 {
@@ -50,25 +48,30 @@ const char *precompiled_find(const char *rules, const char *p, size_t n)
 
 const char *precompiled_find_cluster(const char *rules, const char *p, size_t n)
 {
-    return n <= LOOKED_UP ? precompiled_find(rules, p, n) : NULL;
+    return n <= PRECOMPILED_CLUSTER ? precompiled_find(rules, p, n) : NULL;
+}
+
+void precompiled_put(const char *rules, const char *p, size_t n, bool whole, struct buf *out)
+{
+    const char *to = whole ? precompiled_find_cluster(rules, p, n) : NULL;
+    if (to) {
+        buf_adds(out, to);
+        return;
+    }
+    for (size_t i = 0, c; i < n; i += c) {
+        c = utf8_char(p + i, p + n);
+        to = precompiled_find(rules, p + i, c);
+        if (to)
+            buf_adds(out, to);
+        else
+            buf_add(out, p + i, c);
+    }
 }
 
 void precompiled_run(const char *rules, const char *text, size_t n, struct buf *out)
 {
     for (size_t at = 0, k; at < n; at += k) {
         k = uni_cluster_length(text + at, n - at);
-        const char *to = precompiled_find_cluster(rules, text + at, k);
-        if (to) {
-            buf_adds(out, to);
-            continue;
-        }
-        for (size_t i = 0, c; i < k; i += c) {
-            c = utf8_char(text + at + i, text + at + k);
-            to = precompiled_find(rules, text + at + i, c);
-            if (to)
-                buf_adds(out, to);
-            else
-                buf_add(out, text + at + i, c);
-        }
+        precompiled_put(rules, text + at, k, true, out);
     }
 }

@@ -11,6 +11,7 @@
  * The rules are checked when they are read; nothing here keeps state.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/core/arena.h"
@@ -23,10 +24,15 @@
 int precompiled_read(const char *where, struct arena *arena, const char *base64, size_t n,
                      const char **ret, size_t *ret_n, struct err *e);
 
+enum { PRECOMPILED_CLUSTER = 5 /* most bytes of a cluster that is looked up as a whole */ };
+
 /* The NUL-terminated replacement of the shortest rule at p; NULL if there is none, or n is more
  * than a cluster that is looked up has. */
 const char *precompiled_find(const char *rules, const char *p, size_t n);
 const char *precompiled_find_cluster(const char *rules, const char *p, size_t n);
+
+/* Appends a whole cluster, normalized, or characters of one that is longer. */
+void precompiled_put(const char *rules, const char *p, size_t n, bool whole, struct buf *out);
 
 /* Appends n bytes of valid UTF-8, normalized. */
 void precompiled_run(const char *rules, const char *text, size_t n, struct buf *out);

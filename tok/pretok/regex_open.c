@@ -53,6 +53,7 @@ struct regex_open {
     bool matched; /* there was one before, which ended at `last` */
     bool begun;   /* part of the match, or of the text between matches, is passed on; */
     bool inside;  /* it is the match */
+    bool empties; /* empty matches are passed on, too */
     uint64_t taken, work, total;
     regex_open_span *put;
     void *arg;
@@ -108,6 +109,11 @@ void regex_open_reset(struct regex_open *o)
     o->begin = o->at = o->out = o->taken = o->total = 0;
     o->before = NO_CHAR;
     o->found = o->matched = o->begun = o->inside = false;
+}
+
+void regex_open_pass_empty(struct regex_open *o)
+{
+    o->empties = true;
 }
 
 uint64_t regex_open_take_work(struct regex_open *o)
@@ -227,7 +233,8 @@ static int pass_span(struct regex_open *o, uint64_t to, bool match, bool ends)
 {
     size_t n = (size_t)(to - o->out);
     const char *text = o->text.data + (o->out - o->begin);
-    if (!n && !(ends && o->begun))
+    bool empty = match && o->empties && o->start == o->end && o->taken;
+    if (!n && !(ends && o->begun) && !empty)
         return 0;
     o->out = to;
     o->begun = !ends;
@@ -316,7 +323,7 @@ static int read_on(struct regex_open *o, bool last)
         read_char(o, c, k);
         if (o->found && !o->nways) {
             code = end_match(o);
-            over = last && o->at == end;
+            over = over && o->at == end;
         }
         if (over)
             break;
@@ -359,6 +366,11 @@ void regex_open_destroy(struct regex_open *o)
 }
 
 void regex_open_reset(struct regex_open *o)
+{
+    (void)o;
+}
+
+void regex_open_pass_empty(struct regex_open *o)
 {
     (void)o;
 }

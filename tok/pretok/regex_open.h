@@ -21,6 +21,9 @@ struct regex_open;
 struct regex_open *regex_open_create(const struct regex *r);
 void regex_open_destroy(struct regex_open *o); /* accepts NULL */
 
+/* Empty matches are passed on, too; an empty text has none. */
+void regex_open_pass_empty(struct regex_open *o);
+
 /* Takes text[0 .. n) of a match, or of the text between two; `ends`: these are its last bytes, of
  * which there may be none. A failure ends the text. */
 typedef int regex_open_span(void *arg, const char *text, size_t n, bool match, bool ends,

@@ -15,14 +15,6 @@ uint8_t uni_script_run(uint32_t c)
     return uni_at(uni_run_class, c);
 }
 
-/* What the cluster consists of so far. */
-struct seen {
-    enum uni_cluster last;
-    int picture;  /* 1: a pictograph and marks after it, 2: then a joiner */
-    int conjunct; /* 1: a consonant and marks, 2: with a linker among them */
-    bool odd;     /* an odd number of regional indicators */
-};
-
 static bool extends(enum uni_cluster c)
 {
     return c == CLUSTER_EXTEND || c == CLUSTER_OUTSIDE || c == CLUSTER_LINKER;
@@ -42,7 +34,7 @@ static bool hangul(enum uni_cluster a, enum uni_cluster b)
     return (a == CLUSTER_LVT || a == CLUSTER_T) && b == CLUSTER_T;
 }
 
-static bool joins(const struct seen *s, enum uni_cluster next)
+static bool joins(const struct uni_cluster_so_far *s, enum uni_cluster next)
 {
     if (is_control(s->last) || is_control(next))
         return s->last == CLUSTER_CR && next == CLUSTER_LF;
@@ -53,7 +45,7 @@ static bool joins(const struct seen *s, enum uni_cluster next)
            (next == CLUSTER_PICTURE && s->picture == 2) || (next == CLUSTER_REGIONAL && s->odd);
 }
 
-static void break_take(struct seen *s, enum uni_cluster c)
+static void break_take(struct uni_cluster_so_far *s, enum uni_cluster c)
 {
     s->picture = c == CLUSTER_PICTURE                  ? 1
                  : s->picture == 1 && c == CLUSTER_ZWJ ? 2
@@ -70,15 +62,23 @@ static void break_take(struct seen *s, enum uni_cluster c)
     s->last = c;
 }
 
+bool uni_cluster_begins(struct uni_cluster_so_far *s, uint32_t c)
+{
+    enum uni_cluster next = uni_cluster(c);
+    bool begins = !s->any || !joins(s, next);
+    if (begins)
+        *s = (struct uni_cluster_so_far){.any = true};
+    break_take(s, next);
+    return begins;
+}
+
 size_t uni_cluster_length(const char *p, size_t n)
 {
-    struct seen s = {0};
+    struct uni_cluster_so_far s = {0};
     for (size_t i = 0, k; i < n; i += k) {
         k = utf8_char(p + i, p + n);
-        enum uni_cluster c = uni_cluster(utf8_code(p + i, k));
-        if (i && !joins(&s, c))
+        if (uni_cluster_begins(&s, utf8_code(p + i, k)) && i)
             return i;
-        break_take(&s, c);
     }
     return n;
 }

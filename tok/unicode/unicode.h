@@ -175,6 +175,18 @@ uint32_t uni_composite(uint32_t a, uint32_t b);
 /* Bytes of the extended grapheme cluster that begins at p, n > 0. */
 size_t uni_cluster_length(const char *p, size_t n);
 
+/* What a cluster consists of so far; zeroed: at the beginning of a text. */
+struct uni_cluster_so_far {
+    bool any;
+    enum uni_cluster last;
+    int picture;  /* 1: a pictograph and marks after it, 2: then a joiner */
+    int conjunct; /* 1: a consonant and marks, 2: with a linker among them */
+    bool odd;     /* an odd number of regional indicators */
+};
+
+/* The next character of a text; true if a cluster begins there. */
+bool uni_cluster_begins(struct uni_cluster_so_far *s, uint32_t c);
+
 /* The canonical combining class of 9.0. */
 uint8_t uni_combining(uint32_t c);
 
