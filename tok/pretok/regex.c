@@ -200,7 +200,101 @@ static int regex_find(const struct regex *r, struct regex_work *w, const char *t
     return 0;
 }
 
+struct regex_part {
+    struct regex r; /* of which `code` is this thread's own */
+    struct regex_work *w;
+    bool prepared;
+    uint32_t behind; /* characters */
+};
+
+static bool has_line_begin(const char *spelled)
+{
+    for (const char *p = spelled; (p = strchr(p, '^')); p++)
+        if (p == spelled || p[-1] != '[')
+            return true;
+    return false;
+}
+
+struct regex_part *regex_part_create(const struct regex *r)
+{
+    struct buf b = {0};
+    struct err ignored;
+    if (!r->code || regex_spell("", r->text, r->n, r->dialect, &b, &ignored)) {
+        buf_finish(&b);
+        return NULL;
+    }
+    /* of ^ after a newline that may end the text PCRE2 does not say that it is not decided */
+    bool lines = r->dialect == REGEX_ONIGURUMA && has_line_begin(buf_str(&b));
+    bool looks = lines || strstr(buf_str(&b), "\\G") || strstr(buf_str(&b), "\\K");
+    buf_finish(&b);
+    if (looks)
+        return NULL;
+    struct regex_part *p = mem_new(1, sizeof(*p));
+    p->r = *r;
+    p->r.text = mem_strndup(r->text, r->n);
+    p->r.code = pcre2_code_copy(r->code);
+    BUG_ON(!p->r.code, "no memory for a pattern");
+    pcre2_pattern_info(p->r.code, PCRE2_INFO_MAXLOOKBEHIND, &p->behind);
+    return p;
+}
+
+void regex_part_destroy(struct regex_part *p)
+{
+    if (!p)
+        return;
+    pcre2_code_free(p->r.code);
+    free(p->r.text);
+    regex_work_destroy(p->w);
+    free(p);
+}
+
+size_t regex_part_behind(const struct regex_part *p)
+{
+    return 4 * ((size_t)p->behind + 2);
+}
+
+void regex_part_begin(struct regex_part *p)
+{
+    if (p->w)
+        regex_work_begin(p->w);
+}
+
+int regex_part_find(struct regex_part *p, struct regex_text t, struct regex_at *at, bool *ret_found,
+                    struct err *e)
+{
+    uint64_t limit = MATCH_LIMIT + 16 * (uint64_t)t.n;
+    if (!p->prepared) {
+        pcre2_jit_compile(p->r.code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
+        p->w = regex_work_create();
+        p->prepared = true;
+    }
+    p->w->start = p->w->last = at->from;
+    p->w->seen = t.before;
+    p->w->far = 0;
+    pcre2_set_match_limit(p->w->context, limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX);
+    int got = pcre2_match(p->r.code, (PCRE2_SPTR)t.text, t.n, at->from,
+                          PCRE2_NO_UTF_CHECK | (t.last ? 0 : PCRE2_PARTIAL_HARD), p->w->data,
+                          p->w->context);
+    const PCRE2_SIZE *place = pcre2_get_ovector_pointer(p->w->data);
+    *ret_found = got >= 0 && (t.last || place[1] < t.n);
+    if (*ret_found) {
+        at->start = place[0];
+        at->end = place[1];
+        return 0;
+    }
+    if (got < 0 && got != PCRE2_ERROR_NOMATCH && got != PCRE2_ERROR_PARTIAL)
+        return refuse_match(&p->r, got, t.n, at->from, e);
+    at->from = got == PCRE2_ERROR_NOMATCH ? t.n : place[0];
+    return 0;
+}
+
 #else
+
+struct regex_part *regex_part_create(const struct regex *r)
+{
+    (void)r;
+    return NULL;
+}
 
 static int compile(const char *where, enum regex_dialect dialect, struct regex *r, struct err *e)
 {

@@ -75,4 +75,35 @@ struct regex_at {
 int regex_next(const struct regex *r, struct regex_work *w, const char *text, size_t n,
                struct regex_at *at, bool *ret_found, struct err *e);
 
+/*
+ * The same in a text of which more will come (tok/pretok/regex_open.h): a match counts if no
+ * further text can change it. NULL: a literal, a pattern of a family, or one that depends on where
+ * a search begins. `r` need not outlive it; it belongs to one thread.
+ */
+struct regex_part;
+
+struct regex_part *regex_part_create(const struct regex *r);
+void regex_part_destroy(struct regex_part *p); /* accepts NULL */
+
+/* Bytes before the beginning of a search that may decide a match. */
+size_t regex_part_behind(const struct regex_part *p);
+
+/* Drops the steps of the text before. */
+void regex_part_begin(struct regex_part *p);
+
+/* n bytes of a text, after `before` others; `last`: there are no more. */
+struct regex_text {
+    const char *text;
+    size_t n;
+    uint64_t before;
+    bool last;
+};
+
+/*
+ * The first match in t.text[at->from .. t.n). Without one at->from becomes the first position where
+ * one may begin that more text decides: t.n, if there is none.
+ */
+int regex_part_find(struct regex_part *p, struct regex_text t, struct regex_at *at, bool *ret_found,
+                    struct err *e);
+
 #endif

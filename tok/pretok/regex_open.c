@@ -33,6 +33,8 @@ struct way {
 /* Positions are those in the whole text. */
 struct regex_open {
     const struct regex *r;
+    struct regex_part *part; /* of a pattern without a program */
+    size_t enough;           /* bytes of `text` from which it is searched again */
     struct regex_prog *g;
     pcre2_match_data *data;
     uint64_t *mask; /* by character: the atoms that match it, and KNOWN */
@@ -69,11 +71,17 @@ struct regex_open *regex_open_create(const struct regex *r)
                                ? NULL
                                : regex_prog_create(buf_str(&b), b.len, lines);
     buf_finish(&b);
-    if (!g)
+    struct regex_part *part = g ? NULL : regex_part_create(r);
+    if (!g && !part)
         return NULL;
     struct regex_open *o = mem_new(1, sizeof(*o));
-    size_t n = (size_t)g->nsteps;
     o->r = r;
+    o->part = part;
+    if (part) {
+        regex_open_reset(o);
+        return o;
+    }
+    size_t n = (size_t)g->nsteps;
     o->g = g;
     o->data = pcre2_match_data_create(1, NULL);
     BUG_ON(!o->data, "no memory for matching");
@@ -91,6 +99,7 @@ void regex_open_destroy(struct regex_open *o)
 {
     if (!o)
         return;
+    regex_part_destroy(o->part);
     regex_prog_destroy(o->g);
     pcre2_match_data_free(o->data);
     free(o->mask);
@@ -105,7 +114,10 @@ void regex_open_destroy(struct regex_open *o)
 
 void regex_open_reset(struct regex_open *o)
 {
-    o->nways = o->text.len = 0;
+    o->nways = o->text.len = o->enough = 0;
+    o->start = o->end = o->last = 0;
+    if (o->part)
+        regex_part_begin(o->part);
     o->begin = o->at = o->out = o->taken = o->total = 0;
     o->before = NO_CHAR;
     o->found = o->matched = o->begun = o->inside = false;
@@ -287,9 +299,12 @@ static int pass_sure(struct regex_open *o)
 
 static void drop_passed(struct regex_open *o)
 {
-    size_t done = (size_t)(o->out - o->begin), gone = done > BEFORE ? done - BEFORE : 0;
+    size_t least = o->part ? regex_part_behind(o->part) : BEFORE;
+    size_t done = (size_t)(o->out - o->begin), gone = done > least ? done - least : 0;
     if (!gone || gone < o->text.len - gone)
         return;
+    while (gone && ((unsigned char)o->text.data[gone] & 0xc0) == 0x80)
+        gone--;
     o->text.len -= gone;
     memmove(o->text.data, o->text.data + gone, o->text.len);
     o->begin += gone;
@@ -334,6 +349,52 @@ static int read_on(struct regex_open *o, bool last)
     return code;
 }
 
+/* ---- a pattern without a program -------------------------------------------------------------
+ */
+
+/* A match at the place found; an empty one right after the match before is none. Returns where to
+ * search on. */
+static int take_match(struct regex_open *o, const struct regex_at *at)
+{
+    size_t k = 0;
+    o->start = o->begin + at->start;
+    o->end = o->begin + at->end;
+    o->at = o->end;
+    if (o->start == o->end && o->matched && o->end == o->last) {
+        if (at->end < o->text.len)
+            utf8_at(o->text.data + at->end, &k);
+        o->at += k ? k : 1; /* beyond the end: the search is over */
+        return 0;
+    }
+    o->matched = true;
+    o->last = o->end;
+    return pass_match(o, true);
+}
+
+/* Searches what there is; what no further text can change is passed on. */
+static int search_on(struct regex_open *o, bool last)
+{
+    uint64_t end = o->begin + o->text.len;
+    bool found = true;
+    int code = 0;
+    memset(buf_reserve(&o->text, 1), 0, 1);
+    while (!code && found && o->at < end + last) {
+        struct regex_at at = {.from = (size_t)(o->at - o->begin)};
+        size_t from = at.from;
+        const struct regex_text t = {o->text.data, o->text.len, o->begin, last};
+        code = regex_part_find(o->part, t, &at, &found, o->e);
+        o->work += (found ? at.end : o->text.len) - from;
+        if (!code && found)
+            code = take_match(o, &at);
+        else
+            o->at = o->begin + at.from;
+    }
+    if (!code)
+        code = pass_span(o, last ? end : o->at < end ? o->at : end, false, last);
+    o->enough = o->text.len + (o->text.len - (size_t)(o->out - o->begin));
+    return code ? code : check_steps(o);
+}
+
 int regex_open_put(struct regex_open *o, const char *text, size_t n, bool last,
                    regex_open_span *put, void *arg, struct err *e)
 {
@@ -342,8 +403,12 @@ int regex_open_put(struct regex_open *o, const char *text, size_t n, bool last,
     o->e = e;
     buf_add(&o->text, text, n);
     o->taken += n;
-    int code = read_on(o, last);
-    if (!code && !last)
+    int code = 0;
+    if (!o->part)
+        code = read_on(o, last);
+    else if (last || o->text.len >= o->enough || o->text.len > KEPT_MAX)
+        code = search_on(o, last);
+    if (!code && !last && !o->part)
         code = pass_sure(o);
     if (code || last)
         regex_open_reset(o);

@@ -15,9 +15,12 @@
 
 struct regex_open;
 
-/* NULL if the pattern needs the whole text: it has references, atomic or possessive groups,
- * assertions about more than one character, or more than a few thousand instructions. `r` must
- * outlive it. */
+/*
+ * A pattern with references, atomic or possessive groups, assertions about more than one character
+ * or more than a few thousand instructions is left to PCRE2, which says of a match whether further
+ * text may change it. NULL if such a pattern has ^ at lines, or depends on where a search begins
+ * (\G, \K). `r` must outlive it.
+ */
 struct regex_open *regex_open_create(const struct regex *r);
 void regex_open_destroy(struct regex_open *o); /* accepts NULL */
 

@@ -56,7 +56,8 @@ static int mark_whole(const struct regex *r, struct regex_work *w, const struct 
     }
 }
 
-static void mark_parts(struct regex_open *o, const struct buf *text, uint64_t seed, struct marks *m)
+/* False if a pattern that explodes takes too many steps: what is read again counts again. */
+static bool mark_parts(struct regex_open *o, const struct buf *text, uint64_t seed, struct marks *m)
 {
     struct err e;
     m->b.len = m->text.len = 0;
@@ -65,8 +66,12 @@ static void mark_parts(struct regex_open *o, const struct buf *text, uint64_t se
         n = n < text->len - at ? n : text->len - at;
         while (at + n < text->len && ((unsigned char)text->data[at + n] & 0xc0) == 0x80)
             n++;
-        T_OK(regex_open_put(o, text->data + at, n, at + n == text->len, mark_span, m, &e), &e);
+        int code = regex_open_put(o, text->data + at, n, at + n == text->len, mark_span, m, &e);
+        if (code && strstr(e.msg, "too many steps"))
+            return false;
+        T_OK(code, &e);
     }
+    return true;
 }
 
 static void make_text(struct buf *b, uint64_t seed)
@@ -87,8 +92,15 @@ static void make_text(struct buf *b, uint64_t seed)
 static const char *const atom[] = {"a",    "b",   "[ab]",   "\\s",    "\\S",         "\\d",
                                    "[^a]", ".",   "\\p{L}", "\\p{N}", "'",           "\\n",
                                    " ",    "\\w", "(?i:s)", "(?i:b)", "[^\\s\\p{L}]"};
-static const char *const test[] = {"^",   "$",       "\\b",     "\\B",      "\\A",
-                                   "\\z", "(?!\\S)", "(?=a|b)", "(?<=\\s)", "(?<!a)"};
+static const char *const test[] = {
+    "^",        "$",       "\\b",      "\\B",          "\\A",
+    "\\z",      "(?!\\S)", "(?=a|b)",  "(?<=\\s)",     "(?<!a)",
+    "(?<=ab)",  "(?=ab)",  "(?!b\\s)", "(?<!1\\p{L})", "(?=(?:a|b)+1)",
+    "(?<!a\\Z)"};
+/* Groups that PCRE2 matches. */
+static const char *const group[] = {"(?>a|ab)",         "(?>a+b?)",   "(a|b)\\1",
+                                    "(?:ab)++",         "(?:a?b)*+",  "(?>\\s+)",
+                                    "(\\p{L})(?:\\1)+", "(?:1|12)?+", "(?>\\p{N}{1,3})"};
 static const char *const often[] = {"",      "",     "",   "*",  "+",  "?",     "{2}",
                                     "{1,3}", "{2,}", "*?", "+?", "??", "{0,2}?"};
 static const char *const owns[] = {"", "", "*+", "++", "?+", "+"};
@@ -105,6 +117,8 @@ static void put_item(struct buf *b, uint64_t seed, unsigned depth)
         put_or(b, seed * 31 + 7, depth + 1);
         buf_addc(b, ')');
         buf_adds(b, often[t_rand(seed, 2) % (sizeof(often) / sizeof(*often))]);
+    } else if (r % 64 == 2) {
+        buf_adds(b, group[t_rand(seed, 3) % (sizeof(group) / sizeof(*group))]);
     } else {
         buf_adds(b, atom[t_rand(seed, 3) % (sizeof(atom) / sizeof(*atom))]);
         if (r % 8 < 3)
@@ -144,9 +158,8 @@ static bool compare(const char *pattern, bool rust, bool must, uint64_t seed, ui
     struct buf text = {0};
     for (uint64_t i = 0; o && i < texts; i++) {
         make_text(&text, seed * 1000 + i);
-        if (mark_whole(r, w, &text, &want))
+        if (mark_whole(r, w, &text, &want) || !mark_parts(o, &text, seed + i, &got))
             continue;
-        mark_parts(o, &text, seed + i, &got);
         T_EQ(got.text.len, text.len);
         T_MEM(got.text.data, text.data, text.len);
         if (strcmp(buf_str(&got.b), buf_str(&want.b)) != 0)
@@ -189,7 +202,16 @@ static const char *const usual[] = {
     "(?<!a)b|(?<=a)a",
     "x*",
     "a??",
-    "\\n|\\z"};
+    "\\n|\\z",
+    "(?<=ab)[ab]|\\s+",
+    "(?<!ab)a|\\p{N}{1,2}",
+    "(?>a+b?)|\\s",
+    "(?:ab)++|a",
+    "(a|b)\\1|\\s+",
+    "\\p{N}{1,3}(?=(?:\\p{N}{3})*(?!\\p{N}))|\\p{L}+",
+    "(?=ab)a|b(?!a1)",
+    "(?:a?)*",
+    "(?:[ab]{60}){90}|a"};
 
 static void patterns_in_use(void)
 {
@@ -211,15 +233,14 @@ static void random_patterns(void)
     buf_finish(&b);
 }
 
+/* Matches that depend on where a search begins. */
 static void patterns_that_need_the_whole(void)
 {
-    static const char *const pattern[] = {
-        "(a)\\1", "(?>ab|a)", "(?:ab)++", "(?=ab)a", "(?<=ab)a",
-        "\\R",    "(?:a?)*",  "\\Ka",     "\\G",     "(?:[ab]{60}){90}"};
+    static const char *const pattern[] = {"\\Ka", "\\Ga"};
     for (size_t i = 0; i < sizeof(pattern) / sizeof(*pattern); i++) {
         struct regex *r;
         struct err e;
-        int code = regex_compile("x.tiktoken", pattern[i], strlen(pattern[i]), REGEX_RUST, &r, &e);
+        int code = regex_compile_search("x.json", pattern[i], strlen(pattern[i]), &r, &e);
         if (code)
             continue;
         struct regex_open *o = regex_open_create(r);

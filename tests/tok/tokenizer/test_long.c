@@ -63,6 +63,8 @@ static void put_run(struct buf *b, size_t k, size_t n, uint64_t seed)
     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,4}| "                           \
     "?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|"                                                              \
     "\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"
+#define LOOKS_FAR                                                                                  \
+    "(?<=ab)[ab]|([AC])\\1T|(?>\\s{2,9})|\\p{N}{1,3}(?=(?:\\p{N}{3})?+\\D)|(?:\u6f22A)++"
 #define OTHER_GAPS "(?i:b)+|[0-9]{3}(?=[0-9])|\\s\\s|\\u6f22?\\p{M}|'s\\b"
 
 /* All bytes, then runs and pairs of what texts are made of, some of them by parts. */
@@ -157,9 +159,9 @@ static void make_mixed(struct buf *b, uint64_t seed)
 
 static void ids_are_those_of_the_whole(void)
 {
-    static const char *const pattern[] = {"gpt2", "cl100k", "o200k", "llama3",  "qwen",
-                                          "v1",   "v2",     OTHER,   OTHER_GAPS};
-    enum { PATTERNS = WEFT_PCRE2 ? 9 : 7 };
+    static const char *const pattern[] = {"gpt2", "cl100k", "o200k", "llama3",   "qwen",
+                                          "v1",   "v2",     OTHER,   OTHER_GAPS, LOOKS_FAR};
+    enum { PATTERNS = WEFT_PCRE2 ? 10 : 7 };
     struct buf text = {0};
     struct tokenizer *t;
     uint64_t rounds = full() ? 40 : 1;
@@ -289,9 +291,9 @@ static void ids_go_out_in_parts(void)
 
 static void byte_level_is_linear(void)
 {
-    static const char *const pattern[] = {"gpt2", "cl100k", OTHER, "qwen"};
+    static const char *const pattern[] = {"gpt2", "cl100k", OTHER, "qwen", LOOKS_FAR};
     only_plain();
-    for (int i = 0; i < (WEFT_PCRE2 ? 4 : 2); i++) {
+    for (int i = 0; i < (WEFT_PCRE2 ? 5 : 2); i++) {
         struct tokenizer *t;
         open_ranks(pattern[i], &t);
         for (size_t k = 0; k < (full() ? (size_t)KINDS : 5); k++)
@@ -355,8 +357,8 @@ static void come_early(const struct tokenizer *t, size_t k)
 
 static void ids_come_early(void)
 {
-    static const char *const pattern[] = {"gpt2", "cl100k", OTHER, "qwen"};
-    for (int i = 0; i < (WEFT_PCRE2 ? 4 : 2) + 1; i++) {
+    static const char *const pattern[] = {"gpt2", "cl100k", OTHER, "qwen", LOOKS_FAR};
+    for (int i = 0; i < (WEFT_PCRE2 ? 5 : 2) + 1; i++) {
         struct tokenizer *t;
         if (!i)
             open_pieces(SP_BPE, &t);
@@ -548,8 +550,8 @@ static void growth_is_limited(void)
     buf_finish(&bytes);
 }
 
-#define BACK_REFERENCE                                                                             \
-    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a)\\\\1b\"},\"behavior\":\"Isolated\","         \
+#define OF_LINES                                                                                   \
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"^(?>a+b)\"},\"behavior\":\"Isolated\","          \
     "\"invert\":false}"
 #define DROPS                                                                                      \
     "{\"type\":\"BPE\",\"dropout\":0.5,\"vocab\":{\"a\":0,\"b\":1,\"aa\":2},\"merges\":[\"a a\"]}"
@@ -563,7 +565,7 @@ static void what_is_kept_is_limited(void)
         size_t mb;
     } kept[] = {
         {{.model = DROPS}, "the dropout of merges", 13},
-        {{.pre = BACK_REFERENCE, .model = MERGES}, "Split of \"(a)\\1b\"", 13},
+        {{.pre = OF_LINES, .model = MERGES}, "Split of \"^(?>a+b)\"", 13},
     };
     struct buf text = {0};
     put_run(&text, 0, MB, 1);
