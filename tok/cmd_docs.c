@@ -12,7 +12,7 @@ int cmd_open_docs(const struct cli *c, const struct docs_names *names, enum docs
                   struct docs **ret, struct err *e)
 {
     bool many = !strcmp(c->verb, "train");
-    const char *const *key = many ? c->json_keys.item : &c->text_key, *first;
+    const char *const *key = many ? c->json_keys.item : &c->text_key, *first, *cr;
     int code = docs_open(names, format, key, many ? c->json_keys.n : 1, ret, e);
     if (code)
         return code;
@@ -21,6 +21,11 @@ int cmd_open_docs(const struct cli *c, const struct docs_names *names, enum docs
         log_warn("%s: is empty", first);
     else if (n)
         log_warn("%s: is empty, and so are %zu other files", first, n - 1);
+    n = docs_cr(*ret, &cr);
+    if (n == 1)
+        log_warn("%s", cr);
+    else if (n)
+        log_warn("%s; and so for %zu other files", cr, n - 1);
     return 0;
 }
 

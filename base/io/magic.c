@@ -229,8 +229,7 @@ int magic_check_json(const char *name, const void *p, size_t n, const char *othe
     return magic_check(name, p, n, true, otherwise, e);
 }
 
-static int magic_look(struct zin *z, char *p, bool json, const char *otherwise, bool *ret_parquet,
-                      struct err *e)
+static int read_head(struct zin *z, char *p, size_t *ret_n, struct err *e)
 {
     size_t n = 0, k = 1;
     int code = 0;
@@ -238,6 +237,15 @@ static int magic_look(struct zin *z, char *p, bool json, const char *otherwise, 
         code = zin_read(z, p + n, MAGIC_LOOK - n, &k, e);
         n += k;
     }
+    *ret_n = n;
+    return code;
+}
+
+static int magic_look(struct zin *z, char *p, bool json, const char *otherwise, bool *ret_parquet,
+                      struct err *e)
+{
+    size_t n;
+    int code = read_head(z, p, &n, e);
     if (code)
         return code;
     const struct magic *m = magic_find(p, n);
@@ -266,4 +274,35 @@ int magic_check_file(const char *path, bool json, const char *otherwise, bool *r
     free(p);
     zin_close(z);
     return code;
+}
+
+static size_t count_cr(const char *p, size_t n)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += p[i] == '\r';
+    return count;
+}
+
+bool magic_warns_of_cr(const char *path, struct err *ret)
+{
+    struct stat st;
+    struct zin *z;
+    struct err ignored;
+    size_t n = 0, count = 0;
+    if (stat(path, &st) || !S_ISREG(st.st_mode) || zin_open(path, &z, &ignored))
+        return false;
+    zin_take_any(z);
+    char *p = mem_new(MAGIC_LOOK, 1);
+    if (!read_head(z, p, &n, &ignored) && !begins_json(p, n) && !memchr(p, '\n', n))
+        count = count_cr(p, n);
+    free(p);
+    zin_close(z);
+    if (count < 2)
+        return false;
+    err_set(ret, ERR_DATA,
+            "%s: has %zu CR and no line feed in its first %zu bytes: if its lines end in CR "
+            "alone, convert it, tr '\\r' '\\n' <FILE >OTHER",
+            path, count, n);
+    return true;
 }

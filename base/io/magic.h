@@ -63,4 +63,11 @@ int magic_refuse(const char *name, const struct magic *m, const char *otherwise,
 int magic_check_file(const char *path, bool json, const char *otherwise, bool *ret_parquet,
                      struct err *e);
 
+/*
+ * Whether a regular file of text, which may be compressed, begins with lines that end in CR alone:
+ * there are several CR and no line feed in its first MAGIC_LOOK bytes. `ret` then is a warning for
+ * readers that split at line feeds. False for what begins like JSON.
+ */
+bool magic_warns_of_cr(const char *path, struct err *ret);
+
 #endif

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/core/mem.h"
+#include "base/io/magic.h"
 #include "prep/build/state.h"
 #include "prep/encode/pipeline.h"
 
@@ -313,6 +314,21 @@ static int run_line(struct build *b, struct err *e)
 
 /* ---- running ------------------------------------------------------------------------------ */
 
+/* Files of text by lines that seem to end in CR alone. */
+static void note_cr(struct build *b)
+{
+    const struct text_form *text = &b->source.form.text;
+    struct err said;
+    size_t n = 0;
+    if (b->source.form.format != SOURCE_TEXT || text->nsep != 1 || *text->sep != '\n')
+        return;
+    for (size_t i = 0; i < b->source.ninputs && b->q->note && n < BUILD_NOTES; i++)
+        if (magic_warns_of_cr(b->source.input[i].path, &said)) {
+            b->q->note(b->q->arg, said.msg);
+            n++;
+        }
+}
+
 static void note_empty(struct build *b)
 {
     struct err said;
@@ -347,6 +363,7 @@ static int check_empty(const struct build *b, struct err *e)
 static int build_write_all(struct build *b, struct err *e)
 {
     note_empty(b);
+    note_cr(b);
     int code = build_begin(b, e);
     if (!code)
         code = run_line(b, e);

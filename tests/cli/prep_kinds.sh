@@ -196,3 +196,10 @@ for name in gpt2 meta-llama/Llama-3.1-8B; do
 done
 expect 4 build --input good.jsonl --tokenizer nothing/tokenizer.json
 err_lacks "Hub"
+
+t "plain text whose lines end in CR alone is one document, with a warning"
+printf '1\r2\r3\r' >mac.txt
+expect 0 build --overwrite --input mac.txt --input-format text $null
+err_has "mac.txt: has 3 CR and no line feed in its first 6 bytes: if its lines end in CR alone, convert it, tr"
+expect 0 build --overwrite --input mac.txt --input-format text --text-separator '\r' $null
+err_lacks "line feed"

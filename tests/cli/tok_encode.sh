@@ -474,3 +474,26 @@ expect 4 "$TOK" decode --tokenizer vocab.json 1 2
 err_has "for ids themselves: echo ... | "
 expect 0 "$TOK" encode --tokenizer vocab.json --preset ucllm s
 err_has "--preset has no effect in $(basename "$TOK") encode"
+
+t "the help of --engine says that the library may be an older one"
+expect 0 "$TOK" encode --help
+tr -s ' \n' ' ' <.out >flat
+check grep -q "or the libsentencepiece that weft was built with, which may be older and then differs" flat
+
+t "on a terminal the meter moves within one long line"
+cat >meter.py <<'END'
+import os, pty, re, select, subprocess, sys, time
+screen, terminal = pty.openpty()
+p = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=terminal)
+os.close(terminal)
+said, until = b"", time.monotonic() + 60
+while not re.search(rb"[1-9][0-9.]* MB", said):
+    assert time.monotonic() < until, said
+    p.stdin.write(b"abc " * (1 << 18))  # the line has not ended
+    p.stdin.flush()
+    while select.select([screen], [], [], 0.05)[0]:
+        said += os.read(screen, 4096)
+p.stdin.close()
+assert p.wait() == 0
+END
+expect 0 python3 meter.py "$TOK" encode --tokenizer vocab.json -

@@ -135,3 +135,16 @@ expect 3 encode long.jsonl
 err_has "lines end in CR alone: convert it, tr"
 expect 0 encode lf.jsonl
 check [ "$(wc -l <.out)" = 2 ]
+
+t "plain text whose lines end in CR alone is one line, with a warning"
+tr '\n' '\r' <both.txt >mac.txt
+for format in auto text; do
+    expect 0 encode --input-format $format mac.txt
+    check [ "$(wc -l <.out)" = 1 ]
+    err_has "mac.txt: has 2 CR and no line feed in its first 6 bytes: if its lines end in CR alone, convert it, tr"
+    check [ "$(grep -c "mac.txt: has" .err)" = 1 ]
+done
+expect 0 encode mac.txt both.txt mac.txt
+err_has "OTHER; and so for 1 other files"
+expect 0 encode both.txt
+check [ ! -s .err ]

@@ -100,6 +100,10 @@ static int check_file(struct docs *d, size_t i, struct err *e)
     }
     if (!code && !file_size(path, &size, e) && !size && !d->nempty++)
         d->first_empty = i;
+    struct err cr;
+    bool text = d->format != DOCS_JSONL && d->format != DOCS_PARQUET;
+    if (!code && text && magic_warns_of_cr(path, &cr) && !d->ncr++)
+        d->cr = cr;
     return code;
 }
 
@@ -127,6 +131,12 @@ size_t docs_empty(const struct docs *d, const char **ret_first)
 {
     *ret_first = d->nempty ? d->path[d->first_empty] : NULL;
     return d->nempty;
+}
+
+size_t docs_cr(const struct docs *d, const char **ret_warning)
+{
+    *ret_warning = d->ncr ? d->cr.msg : NULL;
+    return d->ncr;
 }
 
 /* ---- documents --------------------------------------------------------------------------- */

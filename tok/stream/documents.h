@@ -54,6 +54,10 @@ int docs_open(const struct docs_names *names, enum docs_format format, const cha
 /* How many of the files that docs_open found are empty, and the first of them. */
 size_t docs_empty(const struct docs *d, const char **ret_first);
 
+/* How many of them seem to have lines that end in CR alone (base/io/magic.h), and a warning about
+ * the first. */
+size_t docs_cr(const struct docs *d, const char **ret_warning);
+
 /* The first path is already open as `in`, whose ownership moves to the reader. Call before the
  * first docs_next. */
 void docs_adopt(struct docs *d, struct zin *in);

@@ -23,6 +23,8 @@ struct docs {
     char **names; /* from docs_open, else NULL */
     bool checked; /* regular files were checked */
     size_t nempty, first_empty;
+    size_t ncr;
+    struct err cr; /* the warning about the first of them */
 
     struct zin *in;      /* NULL between files */
     struct zin *adopted; /* the first file, until it is its turn */

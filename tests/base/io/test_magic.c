@@ -118,6 +118,25 @@ static void what_is_no_text_is_refused(void)
     T_CHECK(strstr(e.hint, "pdftotext"));
 }
 
+static void lines_that_end_in_cr_alone(void)
+{
+    static const struct {
+        const char *text;
+        bool warns;
+    } of[] = {
+        {"a\rb\r", true}, {"a\rb\rc\n", false}, {"a\r\nb\r\n", false},       {"a\r", false},
+        {"a b", false},   {"", false},          {"{\"a\": 1}\r{}\r", false}, {"\r\r\r", true}};
+    struct err e;
+    const char *path = t_path("cr.txt");
+    for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+        T_OK(file_replace(path, of[i].text, strlen(of[i].text), &e), &e);
+        T_EQ(magic_warns_of_cr(path, &e), of[i].warns);
+        if (of[i].warns)
+            T_CHECK(strstr(e.msg, "cr.txt: has ") && strstr(e.msg, "tr '\\r' '\\n'"));
+    }
+    T_CHECK(!magic_warns_of_cr(t_path("none"), &e));
+}
+
 static void json_may_have_a_bad_record(void)
 {
     static const char line[] = "{\"text\": \"a\"}\n{\"text\": \"a\0\"}\n";
@@ -157,5 +176,5 @@ static void files_are_judged_decompressed(void)
 }
 
 T_MAIN(T_CASE(first_bytes_tell_the_format), T_CASE(a_cut_signature_is_none), T_CASE(a_tar_archive),
-       T_CASE(what_is_no_text_is_refused), T_CASE(json_may_have_a_bad_record),
-       T_CASE(files_are_judged_decompressed))
+       T_CASE(what_is_no_text_is_refused), T_CASE(lines_that_end_in_cr_alone),
+       T_CASE(json_may_have_a_bad_record), T_CASE(files_are_judged_decompressed))
