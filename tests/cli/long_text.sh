@@ -70,6 +70,7 @@ if [ -x "$STORIES" ]; then
     "$STORIES" --bytes 300K --output stories.jsonl
     "$TOK" train --quiet --input stories.jsonl --model_prefix unigram --model_type unigram --vocab_size 600
     all="$all unigram.model"
+    if [ -n "${WEFT_FULL:-}" ]; then "$TOK" convert --quiet unigram.model hf/tokenizer.json; all="$all hf/tokenizer.json"; fi
 fi
 for kind in $kinds; do
     rm -f x.txt

@@ -210,7 +210,9 @@ void pipe_find_keeper(struct pipe *p)
     struct buf b = {0};
     bool whole = p->random || p->mode == TOK_SPECIALS_ERROR;
     bool dear = p->samples || p->spec.prefix.n || p->spec.suffix.n;
-    p->keeps_most = dear ? KEPT_DEAR : p->spec.model == MODEL_UNIGRAM ? TEXT_MAX : KEPT_MOST;
+    for (size_t i = 0; i < p->spec.npre && p->spec.nnorm; i++) /* places of normalized text */
+        dear |= p->spec.pre[i].kind == PRE_METASPACE && p->spec.pre[i].scheme == META_FIRST;
+    p->keeps_most = dear ? KEPT_DEAR : KEPT_MOST;
     if (p->random)
         buf_adds(&b, p->samples ? "sampling" : "the dropout of merges");
     else if (p->mode == TOK_SPECIALS_ERROR)

@@ -145,4 +145,44 @@ static void long_wholes(void)
     buf_finish(&text);
 }
 
-T_MAIN(T_CASE(runs_of_unknown), T_CASE(unknown_as_bytes), T_CASE(long_wholes))
+#define PRE(list) "{\"type\":\"Sequence\",\"pretokenizers\":[" list "]}"
+#define FIRST "{\"type\":\"Metaspace\",\"replacement\":\"\\u2581\",\"prepend_scheme\":\"first\"}"
+
+/* Steps that need the text whole: it takes some 10 bytes for each of its bytes, or 40. */
+static void what_is_kept_is_limited(void)
+{
+    static const struct {
+        struct hf_make make;
+        const char *by;
+        int mb;
+    } kept[] = {
+        {{.pre = "{\"type\":\"Digits\"}", .model = VOCAB("", LETTERS)}, "Digits", 13},
+        {{.norm = "{\"type\":\"NFC\"}",
+          .pre = PRE("{\"type\":\"WhitespaceSplit\"}," FIRST),
+          .model = VOCAB("", LETTERS)},
+         "Metaspace",
+         6},
+    };
+    struct buf text = {0};
+    while (text.len < LONG)
+        buf_addc(&text, 'a');
+    for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++) {
+        struct tokenizer *t;
+        struct tok_ids ids = {0};
+        struct err e;
+        int code = 0, mb = 0;
+        T_OK(hf_open(&kept[i].make, TOK_SPECIALS_TEXT, &t, &e), &e);
+        struct tok_work *w = tok_work_create(t);
+        for (; mb < kept[i].mb && !code; mb++)
+            code = tok_encode_part(t, w, text.data, text.len, mb + 1 == kept[i].mb, &ids, &e);
+        T_ERR(code, &e, ERR_DATA, kept[i].by);
+        T_EQ(mb, kept[i].mb);
+        tok_work_destroy(w);
+        tok_ids_finish(&ids);
+        tok_close(t);
+    }
+    buf_finish(&text);
+}
+
+T_MAIN(T_CASE(runs_of_unknown), T_CASE(unknown_as_bytes), T_CASE(long_wholes),
+       T_CASE(what_is_kept_is_limited))
