@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/pipeline/open_text.h"
@@ -324,7 +325,7 @@ static int open_precompiled(struct norm_open *o, size_t i, const char *text, siz
             put_cluster(part, rules, true);
             part->wide = false;
         }
-        if (part->kept.len + k > PRECOMPILED_CLUSTER) {
+        if (part->kept.len + k > PRECOMPILED_CLUSTER && !FAULT("cluster_kept")) {
             put_cluster(part, rules, false);
             part->wide = true;
         }

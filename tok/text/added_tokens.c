@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/core/arena.h"
+#include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/text/byte_pair_search.h"
@@ -502,7 +503,8 @@ static int added_put_text(const struct added_put *p, const char *text, size_t n,
         o->absorbs = at.token->rstrip;
     }
     added_end(&at);
-    size_t end = at.from, done = at.done < end ? at.done : end;
+    size_t end = FAULT("added_kept") && !last ? 0 : at.from;
+    size_t done = at.done < end ? at.done : end;
     o->steps += n + at.walked;
     if (code || last)
         return code ? code : added_put_end(p, text, at.done, n);

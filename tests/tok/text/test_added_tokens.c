@@ -282,7 +282,7 @@ static void parts_go_out_early(void)
         memset(text, n == 1 ? 'a' : ' ', PART);
         for (int i = 0; i < ROUNDS; i++)
             T_OK(added_open_put(o, text, PART, false, count, &got, &e), &e);
-        T_CHECK(added_open_take_work(o, &skipped) < (uint64_t)ROUNDS * PART * 32);
+        T_CHECK(added_open_take_work(o, &skipped) < (uint64_t)ROUNDS * PART * 8);
         T_EQ(got, 0); /* tokens, or white space that is withheld */
         T_OK(added_open_put(o, "<m>x", 4, true, count, &got, &e), &e);
         T_EQ(got, 1);
