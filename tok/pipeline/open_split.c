@@ -217,7 +217,7 @@ void pipe_find_keeper(struct pipe *p)
         buf_adds(&b, p->samples ? "sampling" : "the dropout of merges");
     else if (p->mode == TOK_SPECIALS_ERROR)
         buf_adds(&b, "--specials error");
-    else if (pipe_has_symbols(p))
+    else if (!p->streams && pipe_has_symbols(p))
         say_step(p, &b);
     if (!b.len && !whole)
         buf_addf(&b, "the model, %s%s,", model[p->spec.model],

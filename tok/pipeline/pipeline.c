@@ -534,6 +534,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
         pipe_destroy(p);
         return code;
     }
+    bool opens = pipe_can_open(p);
     pipe_find_keeper(p);
     info->vocab_size = p->size;
     info->unk = p->unk;
@@ -547,7 +548,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .scratch_create = scratch_create,
                                .scratch_destroy = scratch_destroy,
                                .encode = pipe_encode,
-                               .encode_open = pipe_can_open(p) ? pipe_encode_open : NULL,
+                               .encode_open = opens ? pipe_encode_open : NULL,
                                .cut = p->random ? NULL : pipe_cut,
                                .keeps_most = p->keeps_most,
                                .keeps = p->keeps,

@@ -62,25 +62,20 @@ struct regex_open {
     struct err *e;
 };
 
-struct regex_open *regex_open_create(const struct regex *r)
+/* False: the pattern needs the whole text. */
+static bool regex_open_prepare(struct regex_open *o)
 {
     struct buf b = {0};
     struct err ignored;
     bool lines;
-    struct regex_prog *g = regex_respell(r, &b, &lines, &ignored)
+    struct regex_prog *g = regex_respell(o->r, &b, &lines, &ignored)
                                ? NULL
                                : regex_prog_create(buf_str(&b), b.len, lines);
     buf_finish(&b);
-    struct regex_part *part = g ? NULL : regex_part_create(r);
-    if (!g && !part)
-        return NULL;
-    struct regex_open *o = mem_new(1, sizeof(*o));
-    o->r = r;
-    o->part = part;
-    if (part) {
-        regex_open_reset(o);
-        return o;
-    }
+    o->part = g ? NULL : regex_part_create(o->r);
+    regex_open_reset(o);
+    if (!g)
+        return o->part;
     size_t n = (size_t)g->nsteps;
     o->g = g;
     o->data = pcre2_match_data_create(1, NULL);
@@ -91,8 +86,18 @@ struct regex_open *regex_open_create(const struct regex *r)
     o->next = mem_new(n, sizeof(*o->next));
     o->seen = mem_new(n, sizeof(*o->seen));
     o->stack = mem_new(2 * n + 1, sizeof(*o->stack));
-    regex_open_reset(o);
-    return o;
+    return true;
+}
+
+/* A pattern of a family is known to have instructions; they are made when a text comes. */
+struct regex_open *regex_open_create(const struct regex *r)
+{
+    struct regex_open *o = mem_new(1, sizeof(*o));
+    o->r = r;
+    if (regex_family(r) != SCAN_NONE || regex_open_prepare(o))
+        return o;
+    regex_open_destroy(o);
+    return NULL;
 }
 
 void regex_open_destroy(struct regex_open *o)
@@ -398,6 +403,7 @@ static int search_on(struct regex_open *o, bool last)
 int regex_open_put(struct regex_open *o, const char *text, size_t n, bool last,
                    regex_open_span *put, void *arg, struct err *e)
 {
+    BUG_ON(!o->g && !o->part && !regex_open_prepare(o), "a known pattern has no instructions");
     o->put = put;
     o->arg = arg;
     o->e = e;

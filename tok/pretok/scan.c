@@ -77,6 +77,11 @@ enum scan_family scan_find(const char *pattern)
     return SCAN_NONE;
 }
 
+const char *scan_spelling(size_t i)
+{
+    return i < sizeof(patterns) / sizeof(patterns[0]) ? patterns[i].text : NULL;
+}
+
 enum scan_family scan_find_steps(const char *const pattern[], size_t n)
 {
     size_t same = 0;

@@ -35,6 +35,9 @@ enum scan_family {
  */
 enum scan_family scan_find(const char *pattern);
 
+/* The i-th of these spellings; NULL: there are fewer. */
+const char *scan_spelling(size_t i);
+
 /*
  * The same for n successive splits of a tokenizer.json, each of which isolates what its pattern
  * matches. Never SCAN_CL100K: Oniguruma reads the {1,3}+ of its pattern as any number of digits.

@@ -220,6 +220,14 @@ static void patterns_in_use(void)
             compare(usual[i], rust, true, i + 1, full() ? 5000 : 60);
 }
 
+static void patterns_of_families(void)
+{
+    const char *pattern;
+    for (size_t i = 0; (pattern = scan_spelling(i)); i++)
+        for (int rust = 0; rust < 2; rust++)
+            compare(pattern, rust, true, i + 100, 40);
+}
+
 static void random_patterns(void)
 {
     struct buf b = {0};
@@ -325,6 +333,6 @@ static void what_is_kept_is_limited(void)
     regex_destroy(r);
 }
 
-T_MAIN(T_CASE(patterns_in_use), T_CASE(random_patterns), T_CASE(patterns_that_need_the_whole),
-       T_CASE(long_matches_are_passed_on), T_CASE(steps_are_limited),
-       T_CASE(what_is_kept_is_limited))
+T_MAIN(T_CASE(patterns_in_use), T_CASE(patterns_of_families), T_CASE(random_patterns),
+       T_CASE(patterns_that_need_the_whole), T_CASE(long_matches_are_passed_on),
+       T_CASE(steps_are_limited), T_CASE(what_is_kept_is_limited))
