@@ -19,7 +19,8 @@
  */
 
 enum {
-    PART = 1 << 16 /* bytes that a step passes on at a time, and a little more */
+    PART = 1 << 16,      /* bytes that a step passes on at a time, and a little more */
+    MARKS_MAX = 24 << 20 /* bytes of combining marks that a normal form keeps, at 7 for each */
 };
 
 struct norm_part {
@@ -159,6 +160,19 @@ static size_t sure_bytes(const struct norm_step *s, const char *text, size_t fro
     return 0;
 }
 
+static int refuse_marks(const struct norm_open *o, size_t i)
+{
+    struct buf b = {0};
+    pipe_say_norm(o->spec, i, &b);
+    int code = err_set(
+        o->e, ERR_DATA,
+        "more than %d MiB of combining marks in a row, but %s needs them in one piece, because a "
+        "later one may come first: split the line",
+        MARKS_MAX >> 20, buf_str(&b));
+    buf_finish(&b);
+    return code;
+}
+
 static int open_chars(struct norm_open *o, size_t i, const char *text, size_t n, bool last)
 {
     struct norm_part *part = &o->part[i];
@@ -176,6 +190,8 @@ static int open_chars(struct norm_open *o, size_t i, const char *text, size_t n,
         open_drop(&part->kept, used);
     else
         buf_add(&part->kept, text + used, n - used);
+    if (!code && part->kept.len > MARKS_MAX)
+        code = refuse_marks(o, i);
     return code ? code : open_made(o, i, last);
 }
 
