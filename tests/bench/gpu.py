@@ -56,7 +56,9 @@ QWEN = dict(peers=["llm.q"], types="narrow", note="weights, gradients and moment
             "said otherwise")
 WIDE = {"ours, fp32 master, gradients and moments": dict(types="wide")}
 MERGED = "the limit is that of micro-batch 16, since ours computes so many in one pass"
-SIXTEEN = {"ours, micro-batch 16": dict(micro_batch=16)}
+SMALL = ["--preset", "gpt-0.125b"]
+PASSES = {"ours, each micro-batch a pass": dict(ours=[*SMALL, "--tokens-per-pass", "0"]),
+          "ours, micro-batch 16": dict(micro_batch=16)}
 ROWS = {
     "gpt2-124m": row("gpt2-124m", 12, 768, 12, 50257, 1024, 64, ours=["--preset", "gpt2-124m"], llmc="d12",
                      **LLMC),
@@ -73,10 +75,10 @@ ROWS = {
                       **QWEN),
     "llama-3.2-1b": row("llama-3.2-1b", 16, 2048, 32, 128256, 4096, 4, groups=8, inner=8192,
                         ours=["--preset", "llama-3.2-1b"], peers=["layers", "chunked", "whole"]),
-    "gpt-0.125b": row("gpt-0.125b-16", 12, 768, 12, 2048, 2048, 1, ours=["--preset", "gpt-0.125b"], peers=["gpt"],
-                      step=524288, type="fp16", also=SIXTEEN, note=f"{MERGED}, and in bf16"),
-    "gpt-0.125b-bf16": row("gpt-0.125b-16", 12, 768, 12, 2048, 2048, 1, ours=["--preset", "gpt-0.125b"], peers=["gpt"],
-                           step=524288, also=SIXTEEN, note=MERGED),
+    "gpt-0.125b": row("gpt-0.125b-16", 12, 768, 12, 2048, 2048, 1, ours=SMALL, peers=["gpt"],
+                      step=524288, type="fp16", also=PASSES, note=f"{MERGED}, and in bf16"),
+    "gpt-0.125b-bf16": row("gpt-0.125b-16", 12, 768, 12, 2048, 2048, 1, ours=SMALL, peers=["gpt"],
+                           step=524288, also=PASSES, note=MERGED),
 }
 
 

@@ -233,7 +233,8 @@ struct rank {
     double *host_totals;                          /* [TOTALS], of the last completed step */
     double *host_norm;                            /* likewise */
     struct step_issued issued[STEPS_AHEAD];
-    int steps_issued, oldest; /* that are not completed; the slot of the first of them */
+    int steps_issued, oldest;        /* that are not completed; the slot of the first of them */
+    double step_begin, step_seconds; /* of the last completed step: when the next began; its time */
     struct stage_slot stage[STAGE_SLOTS];
     int staged;       /* the slot that is next */
     int32_t *numbers; /* of its rows in a micro-batch; NULL without context parallelism */

@@ -145,6 +145,9 @@ int step_complete(struct rank *r, struct step_result *ret, struct err *e)
     BUG_ON(!r->steps_issued, "no step is issued");
     *ret = (struct step_result){.waited = r->issued[r->oldest].waited};
     r->dev.fn->await(&r->dev, EVENT_STEP + r->oldest);
+    double now = clock_seconds();
+    r->step_seconds = now - r->step_begin;
+    r->step_begin = now;
     r->host_totals = r->back[r->oldest]->totals;
     r->host_norm = &r->back[r->oldest]->norm;
     r->oldest = (r->oldest + 1) % STEPS_AHEAD;
@@ -217,8 +220,9 @@ bool step_may_issue(const struct rank *r)
 {
     const struct rank_config *c = &r->config;
     bool first = r->optim.rule->first && r->at.steps == 0;
+    bool is_short = r->step_seconds > 0 && r->step_seconds < AHEAD_MS / 1e3;
     return r->steps_issued < STEPS_AHEAD && !first && !c->timer && !c->ramp.increment &&
-           r->loss_limit <= 0;
+           r->loss_limit <= 0 && is_short;
 }
 
 int step_issue(struct rank *r, struct loader *loader, struct err *e)
@@ -227,6 +231,8 @@ int step_issue(struct rank *r, struct loader *loader, struct err *e)
     struct pipeline_source in = {.next = next_batch, .arg = &w};
     int slot = next_slot(r);
     BUG_ON(r->steps_issued == STEPS_AHEAD, "%d steps are issued", r->steps_issued);
+    if (!r->steps_issued)
+        r->step_begin = clock_seconds();
     rank_follow_ramp(r);
     clear(r);
     put_values(r);

@@ -37,7 +37,10 @@ int step_issue(struct rank *r, struct loader *in, struct err *e);
 int step_complete(struct rank *r, struct step_result *ret, struct err *e);
 
 /* Whether a second step may be issued after the one that is: not where the host must know how that
- * one ended, or would wait for it in any case. */
+ * one ended, or would wait for it in any case; and not where the last step took AHEAD_MS or more. A
+ * device's queue holds fewer launches than such a step has, so that the host would know the losses
+ * of one step only at the end of the next, to save a wait that is short beside it. */
+enum { AHEAD_MS = 500 };
 bool step_may_issue(const struct rank *r);
 
 /* Waits for steps that are issued, and forgets them; weights and optimizer have taken them. */

@@ -194,12 +194,17 @@ static void ahead_is_as_in_turn(void)
     open_overflowing(&plain, &in);
     open_overflowing(&rank, &other);
     T_OK(step_issue(&rank, other, &e), &e);
+    T_CHECK(!step_may_issue(&rank)); /* how long a step takes is not known */
     for (int i = 1; i <= N; i++) {
+        rank.step_seconds = AHEAD_MS / 1e3;
+        T_CHECK(!step_may_issue(&rank));
+        rank.step_seconds /= 2;
         T_CHECK(step_may_issue(&rank));
         if (i < N)
             T_OK(step_issue(&rank, other, &e), &e);
         T_EQ(step_may_issue(&rank), i == N);
         T_OK(step_complete(&rank, &late, &e), &e);
+        T_CHECK(rank.step_seconds > 0);
         T_OK(step_train(&plain, in, &turn, &e), &e);
         T_MEM(&plain.at, &rank.at, sizeof(rank.at));
         T_CHECK(turn.loss == late.loss && turn.lr == late.lr);
