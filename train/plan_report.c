@@ -120,6 +120,11 @@ static void add_memory(const struct plan_report *p, struct buf *out)
     buf_adds(out, "memory          ");
     rank_describe(r, out);
     buf_addf(out, "; beyond that %.1f MiB\n", (double)beyond(r) / 0x1p20);
+    struct buf system = {0};
+    fit_describe(r, &system);
+    if (system.len)
+        buf_addf(out, "system          %s\n", buf_str(&system));
+    buf_finish(&system);
     for (int i = 0; p->job->layout.mesh.pp > 1 && i < p->job->layout.mesh.pp; i++)
         buf_addf(out, "  stage %-8d%.1f MiB%s\n", i, (double)slabs_of(&p->stage[i]) / 0x1p20,
                  i == p->largest ? ", described above" : "");

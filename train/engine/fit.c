@@ -156,6 +156,19 @@ static int fit_device(const struct rank *r, struct err *e)
     return device_slabs(r) > l.free ? too_large(r, device_slabs, &l, e) : 0;
 }
 
+void fit_describe(const struct rank *r, struct buf *out)
+{
+    const struct dev_desc *d = &r->dev.desc;
+    uint64_t before = d->host ? 0 : d->memory - d->memory_free;
+    if (!before)
+        return;
+    add_bytes(out, before);
+    buf_addf(out, " of %s are taken by the driver and other programs; with the slabs ", d->name);
+    add_bytes(out, plus(before, device_slabs(r)));
+    buf_adds(out, " of ");
+    add_bytes(out, d->memory);
+}
+
 int fit_check(const struct rank *r, const struct mem_limit *limit, int n, struct err *e)
 {
     struct fit_need need = fit_need(r);

@@ -15,6 +15,13 @@ struct fit_need {
 struct fit_need fit_need(const struct rank *r);
 
 /*
+ * Of a device with memory of its own: what the driver and other programs took of it before, and
+ * that with the slabs, of all: "526.8 MiB of ...; with the slabs 22.8 GiB of 139.8 GiB". Nothing
+ * of a host.
+ */
+void fit_describe(const struct rank *r, struct buf *out);
+
+/*
  * The slabs of `r` are measured and not yet bound. ERR_RESOURCE names the need, the limit that it
  * exceeds, what of it is free, and in the hint the option to lower.
  */
