@@ -15,7 +15,7 @@
 enum {
     STREAM_FROM = 1 << 16, /* bytes of a pre-token that goes through a stream of merges, */
     STREAM_PART = 1 << 14, /* in parts of so many */
-    DROPPED_MOST = 6 << 20 /* bytes of a pre-token with dropout, each of which takes some 30 */
+    DROPPED_MOST = 5 << 20 /* bytes of a pre-token with dropout, each of which takes some 30 */
 };
 
 static void model_put_id(struct tok_ids *ids, int32_t id)

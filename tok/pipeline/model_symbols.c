@@ -54,7 +54,7 @@ static int put_bare_chars(struct model_symbols *s, const char *text, size_t n, s
     return code;
 }
 
-static int put_chars(struct model_symbols *s, const char *text, size_t n, struct err *e)
+static int put_chars(struct model_symbols *s, const char *text, size_t n, bool last, struct err *e)
 {
     const struct pipe_spec *spec = &s->p->spec;
     int code = 0;
@@ -65,7 +65,7 @@ static int put_chars(struct model_symbols *s, const char *text, size_t n, struct
             k = 1;
         else
             utf8_at(text + i, &k);
-        if (i && spec->prefix.n) {
+        if ((i || s->begun) && spec->prefix.n) {
             memcpy(key, spec->prefix.p, spec->prefix.n);
             length = spec->prefix.n;
         }
@@ -75,7 +75,7 @@ static int put_chars(struct model_symbols *s, const char *text, size_t n, struct
             memcpy(key + length, text + i, k);
             length += k;
         }
-        if (i + k == n && spec->suffix.n) {
+        if (last && i + k == n && spec->suffix.n) {
             memcpy(key + length, spec->suffix.p, spec->suffix.n);
             length += spec->suffix.n;
         }
@@ -98,11 +98,45 @@ int model_put_symbols(struct model_symbols *s, const char *text, size_t n, bool 
     if (s->p->char_id)
         code = put_bare_chars(s, text, n, e);
     else if (!s->p->all_bytes)
-        code = put_chars(s, text, n, e);
+        code = put_chars(s, text, n, last, e);
     else
         for (s->n = 0; s->n < n; s->n++)
             s->sym[s->n] = s->p->byte_sym[(uint8_t)text[s->n]];
     if (last && s->unknown && !code)
         s->sym[s->n++] = (uint32_t)s->p->unk;
     return code;
+}
+
+/* Whether merges may begin with an entry: a character, with an affix or without. */
+static bool may_begin(const struct pipe_spec *s, struct string_ref piece)
+{
+    size_t before = s->prefix.n, after = s->suffix.n, n = piece.n;
+    bool prefix = before && before < n && !memcmp(piece.p, s->prefix.p, before);
+    bool suffix = after && after < n && !memcmp(piece.p + n - after, s->suffix.p, after);
+    for (int i = 0; i < 4 && n; i++) {
+        size_t from = i & 1 && prefix ? before : 0, to = n - (i & 2 && suffix ? after : 0);
+        if (from < to && utf8_char(piece.p + from, piece.p + to) == to - from)
+            return true;
+    }
+    return false;
+}
+
+struct bpe_stream *pipe_stream_create(const struct pipe *p)
+{
+    const struct tok_vocab *v = &p->spec.vocab;
+    struct bpe_stream *stream = p->symbols ? bpe_stream_create(p->stream) : NULL;
+    uint32_t unk = (uint32_t)p->unk;
+    if (!stream || p->letters)
+        return stream;
+    bool fit = p->unk < 0 || bpe_stream_fits(stream, &unk, 1);
+    for (int b = 0; b < 256 && fit; b++)
+        fit = p->byte_token[b] == SYM_NONE || bpe_stream_fits(stream, &p->byte_token[b], 1);
+    for (uint32_t id = 0; id < v->npieces && fit; id++) {
+        if (may_begin(&p->spec, v->piece[id]))
+            fit = bpe_stream_fits(stream, &id, 1);
+    }
+    if (fit)
+        return stream;
+    bpe_stream_destroy(stream);
+    return NULL;
 }

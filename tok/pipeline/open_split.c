@@ -5,7 +5,6 @@
 #include "base/core/utf8.h"
 #include "tok/pipeline/offsets.h"
 #include "tok/pipeline/open_text.h"
-#include "tok/unicode/unicode.h"
 
 /*
  * A text that is normalized and split while it is read: added tokens in raw text, what is between
@@ -96,34 +95,6 @@ static int split_marked(const struct run *r, const char *text, size_t n, bool fi
     return code ? code : split_more(r, b->data + done, b->len - done, ends);
 }
 
-/* WhitespaceSplit, and maybe Metaspace after it: white space is dropped, and each word between gets
- * a mark before it. */
-static int split_spaced(const struct run *r, const char *text, size_t n, bool ends)
-{
-    const struct pre_step *s = r->p->spec.npre > 1 ? r->p->spec.pre + 1 : NULL;
-    struct pipe_open *o = r->o;
-    struct buf *b = &o->marked;
-    size_t done = 0;
-    int code = 0;
-    buf_reset(b);
-    buf_reserve(b, TEXT_SLACK); /* not NULL if the text is empty */
-    for (size_t i = 0, k; i < n && !code; i += k) {
-        bool space = uni_space(utf8_at(text + i, &k)), was = o->word;
-        bool mark = s && k == s->content.n && !memcmp(text + i, s->content.p, k);
-        o->word = !space;
-        if (was && (space || (mark && s->split))) {
-            code = split_more(r, b->data + done, b->len - done, true);
-            done = b->len;
-        }
-        if (s && !was && !space && !mark && s->scheme == META_ALWAYS)
-            buf_add(b, s->content.p, s->content.n);
-        if (!space)
-            buf_add(b, text + i, k);
-    }
-    o->word &= !ends;
-    return code ? code : split_more(r, b->data + done, b->len - done, ends);
-}
-
 /* Normalized text between added tokens. */
 static int split_gap(const struct run *r, const char *text, size_t n, bool ends)
 {
@@ -133,8 +104,6 @@ static int split_gap(const struct run *r, const char *text, size_t n, bool ends)
     int code = 0;
     if (s && s->kind == PRE_METASPACE) {
         code = split_marked(r, text, n, first && !bare, ends);
-    } else if (s && s->kind == PRE_WHITESPACE_SPLIT) {
-        code = split_spaced(r, text, n, ends);
     } else {
         if (s && s->prefix_space && first && !bare && *text != ' ')
             code = split_more(r, " ", 1, false);
@@ -184,6 +153,7 @@ int open_split_take(const struct run *r, const char *text, size_t n, bool ends)
     }
     return code;
 }
+
 /* ---- texts that are kept ------------------------------------------------------------------- */
 
 /* The first step for which a text is kept. */
@@ -209,7 +179,8 @@ void pipe_find_keeper(struct pipe *p)
     static const char *const model[] = {"BPE", "Unigram", "WordPiece", "WordLevel"};
     struct buf b = {0};
     bool whole = p->random || p->mode == TOK_SPECIALS_ERROR;
-    bool dear = p->samples || p->spec.prefix.n || p->spec.suffix.n;
+    bool affix = p->spec.prefix.n || p->spec.suffix.n;
+    bool dear = p->streams || p->samples || affix;
     for (size_t i = 0; i < p->spec.npre && p->spec.nnorm; i++) /* places of normalized text */
         dear |= p->spec.pre[i].kind == PRE_METASPACE && p->spec.pre[i].scheme == META_FIRST;
     p->keeps_most = dear ? KEPT_DEAR : KEPT_MOST;
@@ -217,11 +188,11 @@ void pipe_find_keeper(struct pipe *p)
         buf_adds(&b, p->samples ? "sampling" : "the dropout of merges");
     else if (p->mode == TOK_SPECIALS_ERROR)
         buf_adds(&b, "--specials error");
-    else if (!p->streams && pipe_has_symbols(p))
+    else if (!p->streams)
         say_step(p, &b);
     if (!b.len && !whole)
         buf_addf(&b, "the model, %s%s,", model[p->spec.model],
-                 p->spec.prefix.n || p->spec.suffix.n ? " with an affix within words" : "");
+                 affix && p->bpe ? " with an affix within words" : "");
     p->keeps = mem_strdup(buf_str(&b));
     buf_finish(&b);
 }

@@ -34,11 +34,18 @@ static bool zero_known(const struct pipe *p)
            !p->normal;
 }
 
-bool pipe_has_symbols(const struct pipe *p)
+/* Whether a long pre-token is encoded by parts: of a BPE the symbols are those of its parts. */
+static bool has_symbols(const struct pipe *p)
 {
+    const struct tok_vocab *v = &p->spec.vocab;
     if (p->spec.model == MODEL_UNIGRAM)
         return true;
-    return p->bpe && (p->letters ? p->all_bytes : p->char_id && !p->spec.ignore_merges);
+    if (!p->bpe || p->letters)
+        return p->all_bytes;
+    for (uint32_t id = 0; id < v->npieces && p->spec.ignore_merges; id++)
+        if (v->piece[id].n >= STREAMED)
+            return false; /* a pre-token that is one token must not be merged */
+    return true;
 }
 
 static bool scans(const struct pipe *p)
@@ -57,10 +64,10 @@ bool pipe_can_open(struct pipe *p)
 {
     if (p->random || p->mode == TOK_SPECIALS_ERROR)
         return false;
-    bool symbols = pipe_has_symbols(p);
-    if (symbols && scans(p))
+    p->symbols = has_symbols(p);
+    if (scans(p))
         return true;
-    p->streams = symbols && zero_known(p) && can_split(p);
+    p->streams = zero_known(p) && can_split(p);
     return p->streams || takes_words(p);
 }
 
@@ -110,7 +117,7 @@ static int open_stream_bytes(const struct run *r, size_t end, bool last)
     struct pipe_open *o = r->o;
     size_t n = end - o->done;
     uint32_t *sym = pipe_sym_room(r->w, model_symbols_room(r->p, n) + 1);
-    struct model_symbols s = {.p = r->p, .sym = sym, .unknown = o->unknown};
+    struct model_symbols s = {.p = r->p, .sym = sym, .unknown = o->unknown, .begun = o->done > 0};
     int code = model_put_symbols(&s, o->segment.data + o->done, n, last, r->e);
     if (code)
         return code;
@@ -163,28 +170,6 @@ static int open_stream_on(const struct run *r, bool end)
     return open_stream_bytes(r, at, at < sure || end);
 }
 
-/* A stream for the model, if all symbols that it begins with may go into one. */
-static struct bpe_stream *open_stream(const struct pipe *p)
-{
-    const struct tok_vocab *v = &p->spec.vocab;
-    struct bpe_stream *stream = bpe_stream_create(p->stream);
-    uint32_t unk = (uint32_t)p->unk;
-    if (!stream || p->letters)
-        return stream;
-    bool fit = p->unk < 0 || bpe_stream_fits(stream, &unk, 1);
-    for (int b = 0; b < 256 && fit; b++)
-        fit = p->byte_token[b] == SYM_NONE || bpe_stream_fits(stream, &p->byte_token[b], 1);
-    for (uint32_t id = 0; id < v->npieces && fit; id++) {
-        struct string_ref piece = v->piece[id];
-        if (piece.n && utf8_char(piece.p, piece.p + piece.n) == piece.n)
-            fit = bpe_stream_fits(stream, &id, 1);
-    }
-    if (fit)
-        return stream;
-    bpe_stream_destroy(stream);
-    return NULL;
-}
-
 static int open_put_words(const struct run *r, const char *text, const uint32_t *start, size_t n)
 {
     word_miss *miss = r->p->letters ? pipe_premerge_words : pipe_model_words;
@@ -229,6 +214,16 @@ static int open_check_kept(const struct run *r, size_t n)
                    r->p->keeps_most >> 20, r->p->keeps);
 }
 
+/* Whether the pre-token that is open is unknown, whatever follows. */
+static bool is_unknown(const struct run *r)
+{
+    struct pipe_open *o = r->o;
+    if (r->p->spec.model != MODEL_WORDPIECE && r->p->spec.model != MODEL_WORDLEVEL)
+        return false;
+    o->enough_word = o->enough_word ? o->enough_word : pipe_word_enough(r->p);
+    return o->segment.len > o->enough_word;
+}
+
 /* More bytes of the open pre-token. */
 int open_feed(const struct run *r, const char *text, size_t n, bool end)
 {
@@ -236,7 +231,7 @@ int open_feed(const struct run *r, const char *text, size_t n, bool end)
     int code = 0;
     if (r->p->spec.model == MODEL_UNIGRAM)
         return unigram_feed(r->p, r->w, text, n, end, r->ids, r->e);
-    buf_add(&o->segment, text, n);
+    buf_add(&o->segment, text, is_unknown(r) ? 0 : n);
     if (o->streaming)
         code = open_stream_on(r, end);
     else if (o->unfit && o->segment.len > r->p->keeps_most)
@@ -249,7 +244,7 @@ int open_feed(const struct run *r, const char *text, size_t n, bool end)
         if (code || o->segment.len < STREAMED || o->unfit)
             break;
         if (!o->stream)
-            o->stream = open_stream(r->p);
+            o->stream = pipe_stream_create(r->p);
         o->unfit = !o->stream;
         o->streaming = o->stream;
         if (o->streaming)
@@ -520,7 +515,7 @@ static void open_reset(struct pipe_open *o)
     if (o->streaming)
         bpe_stream_put(o->stream, NULL, 0, true, pipe_put_stream, &(struct tok_ids){0});
     o->streaming = o->feeding = o->unknown = false;
-    o->switched = o->gap = o->cut = o->zero = o->piece = o->word = false;
+    o->switched = o->gap = o->cut = o->zero = o->piece = false;
     o->words.len = o->nwords = 0;
     if (o->found)
         added_open_reset(o->found);

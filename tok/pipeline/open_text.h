@@ -58,7 +58,6 @@ struct pipe_open {
     bool switched;       /* a text of segments has none for long, and the rest is encoded as this */
     bool gap, cut, zero; /* text between raw added tokens is begun; it was split off there; */
     bool piece;          /* the same for added tokens in normalized text */
-    bool word;           /* between white space is begun, under WhitespaceSplit */
     /* of a text that is split into segments: */
     bool begun;         /* the text between added tokens is encoded in part, */
     bool later;         /* or all of it, or a token */
@@ -77,9 +76,6 @@ struct run {
 
 /* Sets p->streams. */
 bool pipe_can_open(struct pipe *p);
-/* Whether the symbols of a pre-token are those of its parts: bytes, or characters. */
-bool pipe_has_symbols(const struct pipe *p);
-
 /* Sets p->keeps and p->keeps_most, of a text that is not encoded while it is read. */
 void pipe_find_keeper(struct pipe *p);
 struct pipe_open *pipe_open_create(void);

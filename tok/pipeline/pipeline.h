@@ -25,6 +25,7 @@
 #include "tok/core/engine.h"
 #include "tok/bpe/ranks_to_merges.h"
 #include "tok/pretok/regex.h"
+#include "tok/pretok/split_open.h"
 #include "tok/text/vocab.h"
 
 /* ---- steps --------------------------------------------------------------------------------- */
@@ -65,14 +66,6 @@ enum pre_kind {
     PRE_DELIMITER,        /* content: one character, which is dropped */
     PRE_FIXED_LENGTH,     /* length */
     PRE_SCRIPTS           /* runs of one script */
-};
-
-enum pre_behavior {
-    SPLIT_REMOVED,
-    SPLIT_ISOLATED,
-    SPLIT_WITH_PREVIOUS,
-    SPLIT_WITH_NEXT,
-    SPLIT_CONTIGUOUS
 };
 
 enum pre_scheme { META_ALWAYS, META_FIRST, META_NEVER };

@@ -57,6 +57,7 @@ struct pipe {
     struct split_point4 near; /* the same for vocabularies of characters; else empty */
     bool cuts;                /* pre-tokens may be split there: the segments give the same ids */
     bool parts;               /* segments of any pre-token give its ids, without an unknown one */
+    bool symbols;             /* a long pre-token is encoded by parts */
     bool streams;             /* open_split.c encodes text while it is read */
     bool by_merges;           /* every token of a pre-token is reached by merging its bytes */
     struct premerge *wide;    /* premerge.c: characters merged ahead of the rest; NULL: none */
@@ -165,8 +166,8 @@ int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text
                      unsigned edge, size_t zero, struct err *e);
 void pipe_pre_begin(struct pipe_work *w, const char *text, size_t n, size_t zero);
 int pipe_pre_step(const struct pipe *p, struct pipe_work *w, size_t i, bool cut, struct err *e);
-/* The pre-tokenizer as splits by patterns, for a text in parts; NULL: it is more than that, and a
- * Metaspace alone or a space before the text, which the caller adds. */
+/* The pre-tokenizer over a text in parts, but for the marks of a Metaspace and the space of a
+ * ByteLevel that come first, which the caller adds. NULL: it needs the whole text. */
 struct split_open *pipe_split_open(const struct pipe_spec *s);
 bool pre_punctuation(uint32_t c); /* ASCII punctuation, or category P of Unicode 8.0 */
 
@@ -218,6 +219,7 @@ struct model_symbols {
     const struct pipe *p;
     uint32_t *sym;
     size_t n;
+    bool begun;   /* the pre-token did before these */
     bool unknown; /* one is pending: those after it may fuse with it */
 };
 
@@ -251,6 +253,9 @@ bool pipe_piece_bytes(struct buf *b, const char *p, size_t n);
 
 /* Sets p->by_merges, p->cut and p->whole under ignore_merges. */
 void pipe_open_ignore_merges(struct pipe *p);
+
+/* A stream of merges for long pre-tokens; NULL if not all symbols that they begin with fit one. */
+struct bpe_stream *pipe_stream_create(const struct pipe *p);
 
 /* unigram.c */
 int unigram_open(struct pipe *p, struct err *e);

@@ -64,10 +64,8 @@ static void put_span(struct pipe_work *w, size_t at, size_t end, bool match)
     w->span[w->nspans++] = (struct span){(uint32_t)at, (uint32_t)end, match};
 }
 
-typedef bool char_test(const struct pre_step *s, uint32_t c);
-
 /* Each character that passes the test is a match of its own. */
-static void match_chars(struct pipe_work *w, const struct pre_step *s, char_test *test,
+static void match_chars(struct pipe_work *w, const struct pre_step *s, split_open_test *test,
                         const char *text, size_t n)
 {
     size_t done = 0, k;
@@ -84,9 +82,9 @@ static void match_chars(struct pipe_work *w, const struct pre_step *s, char_test
         put_span(w, done, n, false);
 }
 
-static bool is_space(const struct pre_step *s, uint32_t c)
+static bool is_space(const void *arg, uint32_t c)
 {
-    (void)s;
+    (void)arg;
     return uni_space(c);
 }
 
@@ -98,20 +96,21 @@ bool pre_punctuation(uint32_t c)
     return uni_in(UNI_8, c, UNI_P);
 }
 
-static bool is_punctuation(const struct pre_step *s, uint32_t c)
+static bool is_punctuation(const void *arg, uint32_t c)
 {
-    (void)s;
+    (void)arg;
     return pre_punctuation(c);
 }
 
-static bool is_numeric(const struct pre_step *s, uint32_t c)
+static bool is_numeric(const void *arg, uint32_t c)
 {
-    (void)s;
+    (void)arg;
     return uni_in(UNI_17, c, UNI_N);
 }
 
-static bool is_delimiter(const struct pre_step *s, uint32_t c)
+static bool is_delimiter(const void *arg, uint32_t c)
 {
+    const struct pre_step *s = arg;
     size_t k;
     return c == utf8_at(s->content.p, &k);
 }
@@ -121,6 +120,7 @@ static uint32_t *start_room(struct pipe_work *w, size_t n)
     if (w->start_cap < n + 1) {
         w->start_cap = n + n / 2 + 256;
         w->start = mem_grow(w->start, w->start_cap, sizeof(*w->start));
+        w->cut = mem_grow(w->cut, w->start_cap, sizeof(*w->cut));
     }
     return w->start;
 }
@@ -154,6 +154,11 @@ static int match_regex(struct pipe_work *w, const struct regex *r, bool invert, 
     return 0;
 }
 
+static int word_kind(uint32_t c)
+{
+    return uni_word(UNI_16, c) ? 1 : uni_space(c) ? 0 : 2;
+}
+
 /* Runs of word characters, and runs of other characters except white space, are the gaps between
  * matches; the matches are dropped. */
 static void match_whitespace(struct pipe_work *w, const char *text, size_t n)
@@ -162,8 +167,7 @@ static void match_whitespace(struct pipe_work *w, const char *text, size_t n)
     size_t start = 0, k;
     w->nspans = 0;
     for (size_t i = 0; i < n; i += k) {
-        uint32_t c = utf8_at(text + i, &k);
-        int kind = uni_word(UNI_16, c) ? 1 : uni_space(c) ? 0 : 2;
+        int kind = word_kind(utf8_at(text + i, &k));
         if (kind == before)
             continue;
         if (before >= 0)
@@ -223,7 +227,7 @@ static void put_spans(struct pipe_work *w, const struct pretoken *p, enum pre_be
     }
 }
 
-static void cut_chars(struct pipe_work *w, const struct pre_step *s, char_test *test,
+static void cut_chars(struct pipe_work *w, const struct pre_step *s, split_open_test *test,
                       enum pre_behavior b)
 {
     for (size_t i = 0; i < w->npretokens; i++) {
@@ -444,30 +448,61 @@ int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text
 
 /* ---- a text in parts ------------------------------------------------------------------------- */
 
-/* WhitespaceSplit alone or with Metaspace after it, as in T5 and XLM-R. */
-static bool only_spaces(const struct pipe_spec *s)
+static int script_kind(uint32_t c)
 {
-    return s->pre[0].kind == PRE_WHITESPACE_SPLIT &&
-           (s->npre == 1 ||
-            (s->npre == 2 && s->pre[1].kind == PRE_METASPACE && s->pre[1].scheme != META_FIRST));
+    return uni_script_run(c);
+}
+
+static bool open_level(struct split_open *split, const struct pipe_spec *s, size_t i)
+{
+    const struct pre_step *t = &s->pre[i];
+    bool letters = i + 1 < s->npre || s->model != MODEL_BPE || s->prefix.n || s->suffix.n;
+    return (!t->prefix_space || !i || split_open_add_space(split)) &&
+           (!t->pattern || split_open_add(split, t->pattern, false, SPLIT_ISOLATED)) &&
+           (!letters || split_open_add_letters(split, letter_put));
+}
+
+static bool open_pre_step(struct split_open *split, const struct pipe_spec *s, size_t i)
+{
+    const struct pre_step *t = &s->pre[i];
+    switch (t->kind) {
+    case PRE_BYTE_LEVEL:
+        return open_level(split, s, i);
+    case PRE_SPLIT:
+        return split_open_add(split, t->pattern, t->invert, t->behavior);
+    case PRE_METASPACE:
+        return !i || (t->scheme != META_FIRST &&
+                      split_open_add_marks(split, (struct split_marks){t->content.p, t->content.n,
+                                                                       t->scheme == META_ALWAYS,
+                                                                       t->split}));
+    case PRE_WHITESPACE:
+        return split_open_add_runs(split, word_kind, false);
+    case PRE_WHITESPACE_SPLIT:
+        return split_open_add_chars(split, is_space, NULL, SPLIT_REMOVED);
+    case PRE_BERT:
+        return split_open_add_chars(split, is_space, NULL, SPLIT_REMOVED) &&
+               split_open_add_chars(split, is_punctuation, NULL, SPLIT_ISOLATED);
+    case PRE_PUNCTUATION:
+        return split_open_add_chars(split, is_punctuation, NULL, t->behavior);
+    case PRE_DIGITS:
+        return split_open_add_chars(split, is_numeric, NULL,
+                                    t->single ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS);
+    case PRE_DELIMITER:
+        return split_open_add_chars(split, is_delimiter, t, SPLIT_REMOVED);
+    case PRE_FIXED_LENGTH:
+        return split_open_add_lengths(split, t->length);
+    case PRE_SCRIPTS:
+        return split_open_add_runs(split, script_kind, true);
+    }
+    return false;
 }
 
 struct split_open *pipe_split_open(const struct pipe_spec *s)
 {
     struct split_open *split = split_open_create();
     bool good = true;
-    for (size_t i = 0; i < s->npre && good; i++) {
-        const struct pre_step *t = &s->pre[i];
-        bool removes = t->behavior == SPLIT_REMOVED && t->kind == PRE_SPLIT;
-        if (t->kind == PRE_METASPACE || t->kind == PRE_WHITESPACE_SPLIT)
-            good = only_spaces(s) || (s->npre == 1 && t->kind == PRE_METASPACE);
-        else if (t->kind == PRE_BYTE_LEVEL)
-            good = i + 1 == s->npre && !(t->prefix_space && i);
-        else
-            good = t->kind == PRE_SPLIT && (removes || t->behavior == SPLIT_ISOLATED);
-        if (good && t->pattern)
-            good = split_open_add(split, t->pattern, !removes || t->invert, !removes || !t->invert);
-    }
+    for (size_t i = 0; i < s->npre && good; i++)
+        good = open_pre_step(split, s, i);
     if (good)
         return split;
     split_open_destroy(split);

@@ -34,7 +34,7 @@ struct way {
 struct regex_open {
     const struct regex *r;
     struct regex_part *part; /* of a pattern without a program */
-    size_t enough;           /* bytes of `text` from which it is searched again */
+    size_t more, enough;     /* bytes not searched yet; as many as are searched again */
     struct regex_prog *g;
     pcre2_match_data *data;
     uint64_t *mask; /* by character: the atoms that match it, and KNOWN */
@@ -119,7 +119,7 @@ void regex_open_destroy(struct regex_open *o)
 
 void regex_open_reset(struct regex_open *o)
 {
-    o->nways = o->text.len = o->enough = 0;
+    o->nways = o->text.len = o->more = o->enough = 0;
     o->start = o->end = o->last = 0;
     if (o->part)
         regex_part_begin(o->part);
@@ -396,7 +396,8 @@ static int search_on(struct regex_open *o, bool last)
     }
     if (!code)
         code = pass_span(o, last ? end : o->at < end ? o->at : end, false, last);
-    o->enough = o->text.len + (o->text.len - (size_t)(o->out - o->begin));
+    o->enough = o->text.len - (size_t)(o->out - o->begin);
+    o->more = 0;
     return code ? code : check_steps(o);
 }
 
@@ -409,10 +410,11 @@ int regex_open_put(struct regex_open *o, const char *text, size_t n, bool last,
     o->e = e;
     buf_add(&o->text, text, n);
     o->taken += n;
+    o->more += n;
     int code = 0;
     if (!o->part)
         code = read_on(o, last);
-    else if (last || o->text.len >= o->enough || o->text.len > KEPT_MAX)
+    else if (last || o->more >= o->enough || o->text.len > KEPT_MAX)
         code = search_on(o, last);
     if (!code && !last && !o->part)
         code = pass_sure(o);

@@ -157,7 +157,10 @@ static void what_is_kept_is_limited(void)
         int mb;
         const char *text;
     } kept[] = {
-        {{.pre = "{\"type\":\"Digits\"}", .model = VOCAB("", LETTERS)}, "Digits", 13, "a"},
+        {{.pre = PRE("{\"type\":\"Digits\"}," FIRST), .model = VOCAB("", LETTERS)},
+         "Metaspace",
+         13,
+         "a"},
         {{.norm = "{\"type\":\"NFC\"}", .model = VOCAB("", LETTERS)}, "NFC", 26, "\u0301"},
         {{.norm = "{\"type\":\"NFC\"}",
           .pre = PRE("{\"type\":\"WhitespaceSplit\"}," FIRST),
