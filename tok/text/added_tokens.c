@@ -333,7 +333,7 @@ bool added_next(const struct added *a, const char *text, size_t n, bool skip_spe
 
 bool added_spans(const struct added *a, const char *text, size_t at)
 {
-    size_t from = at < a->longest ? 0 : at - a->longest + 1;
+    size_t from = at < a->longest ? 0 : at - a->longest;
     uint32_t state = TRIE_ROOT;
     for (size_t i = from; i < at; i++) {
         if (a->front.fail) {

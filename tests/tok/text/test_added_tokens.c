@@ -264,6 +264,20 @@ static int count(void *arg, const char *text, size_t n, bool ends, const struct 
     return 0;
 }
 
+/* After a token that looks around nothing may be split, of whatever length it is. */
+static void no_split_after_a_token(void)
+{
+    static const struct added_token token[] = {{.text = "<r>", .length = 3, .rstrip = true},
+                                               {.text = "<>", .length = 2, .rstrip = true}};
+    struct added *a;
+    struct err e;
+    const char *text = "xx<r> y<> zz";
+    T_OK(added_create("x.json", token, 2, &a, &e), &e);
+    for (size_t at = 1; at < strlen(text); at++)
+        T_EQ(added_parts(a, text, at, strlen(text)), at == 1 || at + 1 == strlen(text));
+    added_destroy(a);
+}
+
 static void parts_go_out_early(void)
 {
     enum { PART = 1 << 16, ROUNDS = 40 };
@@ -294,4 +308,4 @@ static void parts_go_out_early(void)
 
 T_MAIN(T_CASE(white_space_belongs_to_the_first_that_takes_it), T_CASE(long_tokens_like_their_texts),
        T_CASE(time_is_that_of_the_text), T_CASE(too_many_bytes), T_CASE(parts_are_like_the_whole),
-       T_CASE(parts_go_out_early))
+       T_CASE(no_split_after_a_token), T_CASE(parts_go_out_early))

@@ -439,6 +439,7 @@ static void make_pipelines(struct made *m, struct buf *bytes)
         {.norm = "{\"type\":\"NFC\"}", .pre = META, .model = UNIGRAM},
         {.norm = "{\"type\":\"Lowercase\"}",
          .pre = "{\"type\":\"Whitespace\"}",
+         .added = TOKEN("zz", LOOK("false", "false", "false", "true")), /* so that words are kept */
          .model = MODEL("WordLevel", "") "}"},
         {.norm =
              SEQUENCE("{\"type\":\"Prepend\",\"prepend\":\"\\u2581\"}," LITERAL(" ", "\\u2581")),
