@@ -291,6 +291,44 @@ def ids_or_none(t, text):
         return None
 
 
+def long_lines(folder):
+    """Added tokens that look around, Precompiled and a Replace with a group, before models that encode a long line while it is read."""
+    base, free = byte_level()
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
+    looks = [("<mask>", {"lstrip": True, "special": True}), ("<r>", {"rstrip": True, "normalized": True}), ("qqword", {"single_word": True})]
+    rules = charsmap({"é": "e", "e\u0301": "é", "ﬁ": "fi", "½": "1/2", "\u3000": " ", "\t": " ", "\u200d": ""})
+    precompiled = {"type": "Precompiled", "precompiled_charsmap": rules}
+    pieces = ["<unk>", *"▁abACGTeswordfi12/é漢<>mkqr\u0301", "▁a", "ab", "ACG", "word", "▁word"]
+    unigram = {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": [[p, -1.5 - 0.37 * (i % 11)] for i, p in enumerate(pieces)]}
+    mark = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    spaces = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, mark]}
+    made = [(base["model"], {"type": "Sequence", "normalizers": [precompiled, replace("(a|b)b*", "x", "Regex")]}, LEVEL)]
+    if FULL:
+        made += [(base["model"], None, LEVEL), (base["model"], {"type": "NFC"}, LEVEL), (unigram, precompiled, spaces), (unigram, precompiled, mark)]
+    for i, (model, norm, pre) in enumerate(made):
+        first = free if model is base["model"] else len(pieces)
+        added = [{"id": first + k, "content": c, **flags, **more} for k, (c, more) in enumerate(looks)]
+        yield save(folder, f"long{i}", dict(base, model=model, normalizer=norm, pre_tokenizer=pre, added_tokens=added, post_processor=None,
+                                            decoder=None))
+
+
+def check_long(path):
+    """Lines of more than 4 MiB, with runs and without split points for long."""
+    t = tokenizers.Tokenizer.from_file(path)
+    r = random.Random(59)
+    words = ["a", "ab", "ACGT", " ", "  ", "\t", "<mask>", " <mask>", "qqword", "qqwords", "<r>", "<r> ", "漢", "e\u0301", "\u0301", "word ",
+             "12", "ﬁ", "½", "\u3000", "\u200d"]
+    parts = ["x"]
+    size = 0
+    while size < 4600000:
+        parts.append(r.choice(words) * r.choice((1, 1, 1, 3, 40, 3000)))
+        size += len(parts[-1].encode())
+    doc = "".join(parts) + "ACGT" * 100000
+    want = t.encode(doc).ids
+    for workers in ("1", "2"):
+        yield f"ids, {workers} workers", same(os.path.basename(path), encode(path, [doc], "--workers", workers), [want], [doc])
+
+
 def check_starts(path):
     t = tokenizers.Tokenizer.from_file(path)
     r = random.Random(43)
@@ -455,6 +493,7 @@ def main():
             jobs += [(path, check_variant(path, i)) for i, path in enumerate(variants(folder))]
             jobs += [(path, check_starts(path)) for path in starts(folder, 2000 if FULL else 60)]
             jobs += [(path, check_mix(path)) for path in mixes(folder, 1000 if FULL else 40)]
+            jobs += [(path, check_long(path)) for path in long_lines(folder)]
         for path, results in jobs:
             for name, ok in results:
                 n += 1
