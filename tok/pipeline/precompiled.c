@@ -60,7 +60,7 @@ void precompiled_put(const char *rules, const char *p, size_t n, bool whole, str
     }
     for (size_t i = 0, c; i < n; i += c) {
         c = utf8_char(p + i, p + n);
-        to = precompiled_find(rules, p + i, c);
+        to = whole && c == n ? NULL : precompiled_find(rules, p + i, c); /* not twice */
         if (to)
             buf_adds(out, to);
         else
@@ -68,10 +68,17 @@ void precompiled_put(const char *rules, const char *p, size_t n, bool whole, str
     }
 }
 
+/* Whether a cluster ends after the character at `at`, as between any two of ASCII but CR and LF. */
+static bool precompiled_alone(const char *text, size_t at, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    return p[at] < 0x80 && p[at] != '\r' && (at + 1 == n || p[at + 1] < 0x80);
+}
+
 void precompiled_run(const char *rules, const char *text, size_t n, struct buf *out)
 {
     for (size_t at = 0, k; at < n; at += k) {
-        k = uni_cluster_length(text + at, n - at);
+        k = precompiled_alone(text, at, n) ? 1 : uni_cluster_length(text + at, n - at);
         precompiled_put(rules, text + at, k, true, out);
     }
 }

@@ -77,8 +77,10 @@ size_t uni_cluster_length(const char *p, size_t n)
     struct uni_cluster_so_far s = {0};
     for (size_t i = 0, k; i < n; i += k) {
         k = utf8_char(p + i, p + n);
-        if (uni_cluster_begins(&s, utf8_code(p + i, k)) && i)
+        enum uni_cluster next = uni_cluster(utf8_code(p + i, k));
+        if (i && !joins(&s, next))
             return i;
+        break_take(&s, next);
     }
     return n;
 }
