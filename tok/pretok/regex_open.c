@@ -249,10 +249,10 @@ static void read_char(struct regex_open *o, uint32_t c, size_t k)
 static int pass_span(struct regex_open *o, uint64_t to, bool match, bool ends)
 {
     size_t n = (size_t)(to - o->out);
-    const char *text = o->text.data + (o->out - o->begin);
     bool empty = match && o->empties && o->start == o->end && o->taken;
     if (!n && !(ends && o->begun) && !empty)
         return 0;
+    const char *text = buf_str(&o->text) + (o->out - o->begin);
     o->out = to;
     o->begun = !ends;
     return o->put(o->arg, text, n, match, ends, o->e);

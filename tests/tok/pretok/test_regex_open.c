@@ -231,7 +231,7 @@ static void patterns_of_families(void)
 static void random_patterns(void)
 {
     struct buf b = {0};
-    size_t tried = 0, n = full() ? 4000 : 120;
+    size_t tried = 0, n = full() ? 4000 : 60;
     for (uint64_t i = 0; i < n; i++) {
         buf_reset(&b);
         put_or(&b, i + 1, 0);
