@@ -298,7 +298,7 @@ def long_lines(folder):
     looks = [("<mask>", {"lstrip": True, "special": True}), ("<r>", {"rstrip": True, "normalized": True}), ("qqword", {"single_word": True})]
     rules = charsmap({"é": "e", "e\u0301": "é", "ﬁ": "fi", "½": "1/2", "\u3000": " ", "\t": " ", "\u200d": ""})
     precompiled = {"type": "Precompiled", "precompiled_charsmap": rules}
-    pieces = ["<unk>", *"▁abACGTeswordfi12/é漢<>mkqr\u0301", "▁a", "ab", "ACG", "word", "▁word"]
+    pieces = ["<unk>", *"▁abACGTeswordfi12/é漢<>mkq\u0301", "▁a", "ab", "ACG", "word", "▁word"]
     unigram = {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": [[p, -1.5 - 0.37 * (i % 11)] for i, p in enumerate(pieces)]}
     mark = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
     spaces = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, mark]}
