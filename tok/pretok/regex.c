@@ -215,6 +215,13 @@ static bool has_line_begin(const char *spelled)
     return false;
 }
 
+bool regex_has_parts(const struct regex *r)
+{
+    bool lines = r->dialect == REGEX_ONIGURUMA && has_line_begin(r->text);
+    return r->code && !lines && !strstr(r->text, "\\[^") && !strstr(r->text, "\\G") &&
+           !strstr(r->text, "\\K");
+}
+
 struct regex_part *regex_part_create(const struct regex *r)
 {
     struct buf b = {0};

@@ -83,6 +83,8 @@ int regex_next(const struct regex *r, struct regex_work *w, const char *text, si
 struct regex_part;
 
 struct regex_part *regex_part_create(const struct regex *r);
+/* Whether regex_part_create surely makes one, as far as the spelling of the pattern shows. */
+bool regex_has_parts(const struct regex *r);
 void regex_part_destroy(struct regex_part *p); /* accepts NULL */
 
 /* Bytes before the beginning of a search that may decide a match. */

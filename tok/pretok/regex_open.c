@@ -89,12 +89,12 @@ static bool regex_open_prepare(struct regex_open *o)
     return true;
 }
 
-/* A pattern of a family is known to have instructions; they are made when a text comes. */
+/* Instructions are made when a text comes, where it is known that there is a way. */
 struct regex_open *regex_open_create(const struct regex *r)
 {
     struct regex_open *o = mem_new(1, sizeof(*o));
     o->r = r;
-    if (regex_family(r) != SCAN_NONE || regex_open_prepare(o))
+    if (regex_family(r) != SCAN_NONE || regex_has_parts(r) || regex_open_prepare(o))
         return o;
     regex_open_destroy(o);
     return NULL;
@@ -404,7 +404,9 @@ static int search_on(struct regex_open *o, bool last)
 int regex_open_put(struct regex_open *o, const char *text, size_t n, bool last,
                    regex_open_span *put, void *arg, struct err *e)
 {
-    BUG_ON(!o->g && !o->part && !regex_open_prepare(o), "a known pattern has no instructions");
+    if (!o->g && !o->part && !regex_open_prepare(o))
+        return err_set(e, ERR_DATA, "the pattern \"%.200s\" needs the text in one piece",
+                       regex_text(o->r));
     o->put = put;
     o->arg = arg;
     o->e = e;
