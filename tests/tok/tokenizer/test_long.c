@@ -437,9 +437,8 @@ static void make_pipelines(struct made *m, struct buf *bytes)
          .model = MODEL("WordPiece", "\"continuing_subword_prefix\":\"##\","
                                      "\"max_input_chars_per_word\":100,") "}"},
         {.norm = "{\"type\":\"NFC\"}", .pre = META, .model = UNIGRAM},
-        {.norm = "{\"type\":\"Lowercase\"}",
-         .pre = "{\"type\":\"Whitespace\"}",
-         .added = TOKEN("zz", LOOK("false", "false", "false", "true")), /* so that words are kept */
+        {.pre = STEPS(WORDS ",{\"type\":\"Metaspace\",\"replacement\":\"\\u2581\","
+                            "\"prepend_scheme\":\"first\"}"), /* keeps words */
          .model = MODEL("WordLevel", "") "}"},
         {.norm =
              SEQUENCE("{\"type\":\"Prepend\",\"prepend\":\"\\u2581\"}," LITERAL(" ", "\\u2581")),
