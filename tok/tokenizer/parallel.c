@@ -197,7 +197,7 @@ static void copy_ids(struct job *j, const struct tok_ids *found)
     if (!has_room(j, found->n))
         parallel_make_room(j, found->n);
     size_t fused = found->n && fuses(j, *last_id, found->id[0]), n = found->n - fused;
-    int32_t *to = j->ids->id + j->ids->n;
+    int32_t *to = n ? j->ids->id + j->ids->n : NULL;
     *last_id = found->n ? found->id[found->n - 1] : *last_id;
     j->ids->n += n;
     j->settled++;

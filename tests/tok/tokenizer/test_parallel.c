@@ -371,6 +371,29 @@ static void failures_are_those_of_one_thread(void)
     tok_ids_finish(&ids);
 }
 
+/* Every pre-token is removed: no thread has anything to copy. */
+static void no_ids(void)
+{
+    struct tokenizer *t;
+    struct threads s;
+    struct buf text = {0};
+    struct tok_ids ids = {0};
+    struct err e;
+    struct hf_make m = {.pre = "{\"type\":\"Split\",\"pattern\":{\"String\":\"\xe6\xbc\xa2\"},"
+                               "\"behavior\":\"Removed\",\"invert\":true}"};
+    T_OK(hf_open(&m, TOK_SPECIALS_TEXT, &t, &e), &e);
+    start(&s, t, 4);
+    while (text.len < 400000)
+        buf_adds(&text, "ab abc b\n");
+    T_OK(by_all(&s, &text, 0, &ids, &e), &e);
+    T_EQ(ids.n, 0);
+    finish(&s);
+    tok_close(t);
+    buf_finish(&text);
+    tok_ids_finish(&ids);
+}
+
 T_MAIN(T_CASE(byte_level), T_CASE(tokens_that_look_round_themselves), T_CASE(sentencepiece),
        T_CASE(sums), T_CASE(carriage_returns), T_CASE(first_texts_are_decoded_at_once),
-       T_CASE(real_gpt2), T_CASE(real_mistral), T_CASE(failures_are_those_of_one_thread))
+       T_CASE(real_gpt2), T_CASE(real_mistral), T_CASE(failures_are_those_of_one_thread),
+       T_CASE(no_ids))
