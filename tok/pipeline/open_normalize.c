@@ -65,6 +65,9 @@ struct norm_open *norm_open_create(const struct pipe_spec *s)
     o->part = mem_new(s->nnorm + 1, sizeof(*o->part));
     for (size_t i = 0; i < s->nnorm && good; i++)
         good = norm_open_step(&o->part[i], &s->norm[i]);
+    for (size_t i = 0; i < s->nnorm; i++)
+        if (o->part[i].pattern)
+            regex_open_limit(o->part[i].pattern, pipe_open_share(s));
     if (good)
         return o;
     norm_open_destroy(o);

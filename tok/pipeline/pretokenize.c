@@ -6,6 +6,7 @@
 #include "base/core/utf8.h"
 #include "tok/text/byte_alphabet.h"
 #include "tok/pipeline/pipeline_internal.h"
+#include "tok/pretok/regex_open.h"
 #include "tok/unicode/unicode.h"
 
 /*
@@ -497,12 +498,23 @@ static bool open_pre_step(struct split_open *split, const struct pipe_spec *s, s
     return false;
 }
 
+size_t pipe_open_share(const struct pipe_spec *s)
+{
+    size_t patterns = 0, n;
+    for (size_t i = 0; i < s->nnorm; i++)
+        patterns += s->norm[i].kind == NORM_REPLACE && !regex_literal_text(s->norm[i].pattern, &n);
+    for (size_t i = 0; i < s->npre; i++)
+        patterns += s->pre[i].kind == PRE_SPLIT;
+    return REGEX_OPEN_KEPT / (patterns ? patterns : 1);
+}
+
 struct split_open *pipe_split_open(const struct pipe_spec *s)
 {
     struct split_open *split = split_open_create();
     bool good = true;
     for (size_t i = 0; i < s->npre && good; i++)
         good = open_pre_step(split, s, i);
+    split_open_limit(split, pipe_open_share(s));
     if (good)
         return split;
     split_open_destroy(split);

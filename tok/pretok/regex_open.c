@@ -13,12 +13,11 @@
 #include <pcre2.h>
 
 enum {
-    WIDE = 0x10000,       /* characters below it are looked up in a table, */
-    OTHERS = 1024,        /* and so many of the others */
-    BEFORE = 8,           /* bytes that are kept before those that may be read again */
-    STEPS_EACH = 64,      /* bytes read for each byte of a text so far, */
-    STEPS_FREE = 1 << 26, /* and of any text */
-    KEPT_MAX = 48 << 20
+    WIDE = 0x10000,      /* characters below it are looked up in a table, */
+    OTHERS = 1024,       /* and so many of the others */
+    BEFORE = 8,          /* bytes that are kept before those that may be read again */
+    STEPS_EACH = 64,     /* bytes read for each byte of a text so far, */
+    STEPS_FREE = 1 << 26 /* and of any text */
 };
 
 #define KNOWN ((uint64_t)1 << 63)
@@ -47,6 +46,7 @@ struct regex_open {
     uint32_t *seen, round; /* by instruction: the last round in which it was reached */
     int *stack;
     struct buf text;
+    size_t most;      /* of its bytes */
     uint64_t begin;   /* of `text` */
     uint64_t at, out; /* where reading is; bytes passed on */
     uint32_t before;  /* the character before `at` */
@@ -94,6 +94,7 @@ struct regex_open *regex_open_create(const struct regex *r)
 {
     struct regex_open *o = mem_new(1, sizeof(*o));
     o->r = r;
+    o->most = REGEX_OPEN_KEPT;
     if (regex_family(r) != SCAN_NONE || regex_has_parts(r) || regex_open_prepare(o))
         return o;
     regex_open_destroy(o);
@@ -126,6 +127,11 @@ void regex_open_reset(struct regex_open *o)
     o->begin = o->at = o->out = o->taken = o->total = 0;
     o->before = NO_CHAR;
     o->found = o->matched = o->begun = o->inside = false;
+}
+
+void regex_open_limit(struct regex_open *o, size_t most)
+{
+    o->most = most;
 }
 
 void regex_open_pass_empty(struct regex_open *o)
@@ -318,11 +324,11 @@ static void drop_passed(struct regex_open *o)
 
 static int check_steps(struct regex_open *o)
 {
-    if (o->text.len > KEPT_MAX)
+    if (o->text.len > o->most)
         return err_set(o->e, ERR_DATA,
                        "the pattern \"%.200s\" needs more than %d MiB of text to decide a match, "
                        "from byte %llu on",
-                       regex_text(o->r), KEPT_MAX >> 20, (unsigned long long)o->out);
+                       regex_text(o->r), (int)(o->most >> 20), (unsigned long long)o->out);
     if (o->total <= STEPS_FREE + STEPS_EACH * o->taken)
         return 0;
     return err_set(o->e, ERR_DATA,
@@ -416,7 +422,7 @@ int regex_open_put(struct regex_open *o, const char *text, size_t n, bool last,
     int code = 0;
     if (!o->part)
         code = read_on(o, last);
-    else if (last || o->more >= o->enough || o->text.len > KEPT_MAX)
+    else if (last || o->more >= o->enough || o->text.len > o->most)
         code = search_on(o, last);
     if (!code && !last && !o->part)
         code = pass_sure(o);
@@ -443,6 +449,11 @@ void regex_open_destroy(struct regex_open *o)
 void regex_open_reset(struct regex_open *o)
 {
     (void)o;
+}
+
+void regex_open_limit(struct regex_open *o, size_t most)
+{
+    (void)o, (void)most;
 }
 
 void regex_open_pass_empty(struct regex_open *o)

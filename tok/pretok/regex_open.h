@@ -15,6 +15,8 @@
 
 struct regex_open;
 
+enum { REGEX_OPEN_KEPT = 48 << 20 /* bytes that are kept at most, unless a caller allows fewer */ };
+
 /*
  * A pattern with references, atomic or possessive groups, assertions about more than one character
  * or more than a few thousand instructions is left to PCRE2, which says of a match whether further
@@ -23,6 +25,9 @@ struct regex_open;
  */
 struct regex_open *regex_open_create(const struct regex *r);
 void regex_open_destroy(struct regex_open *o); /* accepts NULL */
+
+/* Keeps `most` bytes at most: for a pattern that shares REGEX_OPEN_KEPT with others. */
+void regex_open_limit(struct regex_open *o, size_t most);
 
 /* Empty matches are passed on, too; an empty text has none. */
 void regex_open_pass_empty(struct regex_open *o);
@@ -35,7 +40,7 @@ typedef int regex_open_span(void *arg, const char *text, size_t n, bool match, b
 /*
  * The next n bytes of a text, whole characters of valid UTF-8. `last`: they are the last ones;
  * the next call begins another text. ERR_DATA: too many steps for the text so far, or more
- * than 48 MiB to keep.
+ * to keep than is allowed.
  */
 int regex_open_put(struct regex_open *o, const char *text, size_t n, bool last,
                    regex_open_span *put, void *arg, struct err *e);

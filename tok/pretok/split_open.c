@@ -260,6 +260,13 @@ bool split_open_add(struct split_open *s, const struct regex *r, bool invert, en
     return added;
 }
 
+void split_open_limit(struct split_open *s, size_t most)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->step[i].pattern)
+            regex_open_limit(s->step[i].pattern, most);
+}
+
 bool split_open_add_chars(struct split_open *s, split_open_test *test, const void *arg,
                           enum pre_behavior b)
 {

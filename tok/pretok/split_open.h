@@ -30,6 +30,9 @@ void split_open_destroy(struct split_open *s); /* accepts NULL */
 /* The matches of a pattern (tok/pretok/regex_open.h); `invert`: the text between them instead. */
 bool split_open_add(struct split_open *s, const struct regex *r, bool invert, enum pre_behavior b);
 
+/* Each pattern added keeps `most` bytes at most (regex_open_limit). */
+void split_open_limit(struct split_open *s, size_t most);
+
 /* Each character that passes the test is a match. `arg` must outlive it. */
 typedef bool split_open_test(const void *arg, uint32_t c);
 bool split_open_add_chars(struct split_open *s, split_open_test *test, const void *arg,

@@ -136,4 +136,33 @@ static void ids_are_those_of_the_whole(void)
     buf_finish(&text);
 }
 
-T_MAIN(T_CASE(ids_are_those_of_the_whole))
+#define UNDECIDED                                                                                  \
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a*b|a\"},\"behavior\":\"Isolated\",\"invert\":"  \
+    "false}"
+
+/* Three patterns share what one alone may keep of a text: 48 MiB. */
+static void patterns_share_a_limit(void)
+{
+    enum { MB = 1 << 20 };
+    struct tokenizer *t;
+    struct err e;
+    struct tok_ids ids = {0};
+    int code = 0, i = 0;
+    struct hf_make m = {.pre = "{\"type\":\"Sequence\",\"pretokenizers\":[" UNDECIDED "," UNDECIDED
+                               "," UNDECIDED "]}"};
+    if (hf_open(&m, TOK_SPECIALS_TEXT, &t, &e))
+        t_skip("built without PCRE2");
+    struct tok_work *w = tok_work_create(t);
+    char *text = mem_new(MB, 1);
+    memset(text, 'a', MB);
+    for (; !code && i < 20; i++)
+        code = tok_encode_part(t, w, text, MB, false, &ids, &e);
+    T_ERR(code, &e, ERR_DATA, "needs more than 16 MiB of text to decide a match");
+    T_EQ(i, 17);
+    free(text);
+    tok_ids_finish(&ids);
+    tok_work_destroy(w);
+    tok_close(t);
+}
+
+T_MAIN(T_CASE(ids_are_those_of_the_whole), T_CASE(patterns_share_a_limit))

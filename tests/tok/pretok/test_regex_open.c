@@ -333,6 +333,32 @@ static void what_is_kept_is_limited(void)
     regex_destroy(r);
 }
 
+/* Where it shares the limit with others. */
+static void what_is_kept_is_limited_to_less(void)
+{
+    enum { PART = 1 << 16, PARTS = (2 << 20) / PART };
+    struct regex *r;
+    struct err e;
+    struct marks m = {0};
+    int code = 0, i = 0;
+    if (regex_compile_search("x.json", "a*b|a", 5, &r, &e))
+        t_skip("built without PCRE2");
+    struct regex_open *o = regex_open_create(r);
+    char *text = mem_new(PART, 1);
+    memset(text, 'a', PART);
+    regex_open_limit(o, 2 << 20);
+    for (; !code && i < 2 * PARTS; i++)
+        code = regex_open_put(o, text, PART, false, mark_span, &m, &e);
+    T_ERR(code, &e, ERR_DATA, "a*b|a\" needs more than 2 MiB of text to decide a match");
+    T_EQ(i, PARTS + 1);
+    free(text);
+    buf_finish(&m.b);
+    buf_finish(&m.text);
+    regex_open_destroy(o);
+    regex_destroy(r);
+}
+
 T_MAIN(T_CASE(patterns_in_use), T_CASE(patterns_of_families), T_CASE(random_patterns),
        T_CASE(patterns_that_need_the_whole), T_CASE(long_matches_are_passed_on),
-       T_CASE(steps_are_limited), T_CASE(what_is_kept_is_limited))
+       T_CASE(steps_are_limited), T_CASE(what_is_kept_is_limited),
+       T_CASE(what_is_kept_is_limited_to_less))
