@@ -90,11 +90,19 @@ json.dump({"version": "1.0", "truncation": None, "padding": None, "added_tokens"
            "post_processor": None, "decoder": None, "model": {"type": "BPE", "dropout": 0.1, "unk_token": None,
            "continuing_subword_prefix": None, "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
            "vocab": {"a": 0, "b": 1, "aa": 2}, "merges": ["a a"]}}, open("drops.json", "w"))
+json.dump({"version": "1.0", "truncation": None, "padding": None, "added_tokens": [{"id": 3, "content": "<x>", "single_word": False,
+           "lstrip": False, "rstrip": False, "normalized": True, "special": False}], "normalizer": {"type": "Lowercase"},
+           "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False},
+           "post_processor": None, "decoder": None, "model": {"type": "BPE", "dropout": None, "unk_token": None,
+           "continuing_subword_prefix": None, "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
+           "vocab": {"a": 0, "b": 1, "aa": 2}, "merges": ["a a"]}}, open("first.json", "w"))
 with open("kept.txt", "w") as f:
     f.write("ab\n" + "a" * 13000000 + "\nab\n")
 with open("kept.jsonl", "w") as f:
     f.write('{"text": "ab"}\n{"text": "' + "a" * 13000000 + '"}\n{"text": "ab"}\n')
 END2
+expect 3 "$TOK" encode --quiet --tokenizer first.json --output kept.docs kept.txt
+err_has "has no split point for more than 5 MiB, but pre_tokenizer 1 of 1, Metaspace, needs it in one piece: split the line"
 for workers in 1 2; do
     for f in kept.txt kept.jsonl; do
         format=text

@@ -166,12 +166,15 @@ static void say_step(const struct pipe *p, struct buf *b)
             return pipe_say_norm(&p->spec, s.nnorm - 1, b);
         norm_open_destroy(norm);
     }
+    s.nnorm = p->spec.nnorm;
     for (s.npre = 1; s.npre <= p->spec.npre; s.npre++) {
         struct split_open *split = pipe_split_open(&s);
         if (!split)
             return pipe_say_pre(&p->spec, s.npre - 1, b);
         split_open_destroy(split);
     }
+    if (p->spec.npre && p->spec.pre->kind == PRE_METASPACE && p->spec.pre->scheme == META_FIRST)
+        pipe_say_pre(&p->spec, 0, b); /* of a normalized text, before an added token */
 }
 
 void pipe_find_keeper(struct pipe *p)

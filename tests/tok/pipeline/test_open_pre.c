@@ -29,8 +29,8 @@ static const char *const model[] = {
     "{\"type\":\"WordPiece\",\"unk_token\":\"<unk>\",\"continuing_subword_prefix\":\"##\","
     "\"max_input_chars_per_word\":100,\"vocab\":{" CHARS "}}",
     "{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":{" CHARS "}}",
-    "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"\\u2581\",-2],[\"a\",-3],"
-    "[\"b\",-3.1],[\"ab\",-4],[\"aa\",-4.5],[\"1\",-3],[\"12\",-5],[\",\",-3]]}"};
+    ("{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"\\u2581\",-2],[\"a\",-3],"
+     "[\"b\",-3.1],[\"ab\",-4],[\"aa\",-4.5],[\"1\",-3],[\"12\",-5],[\",\",-3]]}")};
 enum { MODELS = sizeof(model) / sizeof(*model) };
 
 #define SPLIT(p) "{\"type\":\"Split\",\"pattern\":{" p "},\"invert\":%s,\"behavior\":\"%s\"}"
