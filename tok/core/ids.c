@@ -9,7 +9,10 @@
 #include "base/core/array.h"
 #include "base/core/mem.h"
 
-enum { IDS_LARGE = 2 << 20 /* bytes from which a list gets pages of its own */ };
+enum {
+    IDS_LARGE = 2 << 20, /* bytes from which a list gets pages of its own */
+    IDS_MANY = 1 << 16   /* ids that a sink takes */
+};
 
 static bool in_pages(size_t cap)
 {
@@ -111,4 +114,9 @@ void tok_unknown_finish(struct tok_unknown *s)
     buf_finish(&s->text);
     free(s->end);
     *s = (struct tok_unknown){0};
+}
+
+int tok_sink_offer(const struct tok_sink *o, struct tok_ids *ids, struct err *e)
+{
+    return o && ids->n >= IDS_MANY ? o->take(o->arg, ids, e) : 0;
 }

@@ -32,6 +32,9 @@ struct tok_sink {
     void *arg;
 };
 
+/* Hands out the ids if there are many; `o` may be NULL. */
+int tok_sink_offer(const struct tok_sink *o, struct tok_ids *ids, struct err *e);
+
 /*
  * The span of an id: bytes of the raw text, and how many white-space characters its string begins
  * and ends with, for a post-processor that trims them. `lost`: the model counted beyond the end of

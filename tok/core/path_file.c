@@ -10,7 +10,6 @@
 
 enum {
     BLOCK = 1 << 16, /* steps read at a time */
-    MANY = 1 << 16,  /* ids that the sink takes */
     KEPT = 1 << 18   /* steps in memory beyond which they go to the file */
 };
 
@@ -71,8 +70,7 @@ int tok_path_put(struct tok_path_file *f, const struct tok_sink *o,
         if (code)
             return code;
         put(arg, step, ids);
-        if (ids->n >= MANY)
-            code = o->take(o->arg, ids, e);
+        code = tok_sink_offer(o, ids, e);
     }
     return code;
 }

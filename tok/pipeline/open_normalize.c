@@ -278,12 +278,13 @@ static int space_keep(struct norm_open *o, size_t i, const char *text, size_t n)
 {
     struct space_run *space = &o->part[i].space;
     space_run_add(space, text, n);
-    if (space->kept.len <= SPACE_RUN_MAX)
+    size_t most = pipe_open_share(o->spec);
+    if (space->kept.len <= most)
         return 0;
     return err_set(o->e, ERR_DATA,
                    "%s: normalizer %zu of %zu, Strip, needs to keep more than %d MiB of mixed "
                    "white space, because the text may end after it",
-                   o->spec->path, i + 1, o->spec->nnorm, SPACE_RUN_MAX >> 20);
+                   o->spec->path, i + 1, o->spec->nnorm, (int)(most >> 20));
 }
 
 /* Passes on the white space kept. */

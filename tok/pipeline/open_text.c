@@ -130,7 +130,7 @@ static int open_stream_bytes(const struct run *r, size_t end, bool last)
     open_drop(&o->segment, gone);
     o->done = last ? 0 : end - gone;
     o->least = last ? 0 : o->least;
-    return 0;
+    return tok_sink_offer(r->w->sink, r->ids, r->e);
 }
 
 void open_make_room(struct pipe_work *w, size_t n)
@@ -173,7 +173,8 @@ static int open_stream_on(const struct run *r, bool end)
 static int open_put_words(const struct run *r, const char *text, const uint32_t *start, size_t n)
 {
     word_miss *miss = r->p->letters ? pipe_premerge_words : pipe_model_words;
-    return word_cache_encode(r->w->cache, text, start, n, miss, r->p, r->w, r->ids, r->e);
+    int code = word_cache_encode(r->w->cache, text, start, n, miss, r->p, r->w, r->ids, r->e);
+    return code ? code : tok_sink_offer(r->w->sink, r->ids, r->e);
 }
 
 /* The segments that are complete. */
@@ -341,6 +342,7 @@ static int open_found(void *arg, const char *text, size_t n, bool ends,
     if (!code && token) {
         *tok_ids_reserve(f->r->ids, 1) = token->id;
         f->r->ids->n++;
+        code = tok_sink_offer(f->r->w->sink, f->r->ids, f->r->e);
     }
     return code;
 }

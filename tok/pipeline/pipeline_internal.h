@@ -160,7 +160,7 @@ uint32_t norm_nmt(uint32_t c);
 bool norm_is_dirt(uint32_t c);    /* what cleaning removes */
 bool norm_is_chinese(uint32_t c); /* gets spaces around it */
 
-/* Bytes of a long text that each of its patterns may keep: they share what one alone may. */
+/* Bytes of a long text that each pattern and each Strip may keep: they share what one alone may. */
 size_t pipe_open_share(const struct pipe_spec *s);
 
 /* pretokenize.c: fills w->text and w->pretoken; `zero` as in struct pretoken, for the whole text.

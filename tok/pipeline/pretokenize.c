@@ -500,12 +500,13 @@ static bool open_pre_step(struct split_open *split, const struct pipe_spec *s, s
 
 size_t pipe_open_share(const struct pipe_spec *s)
 {
-    size_t patterns = 0, n;
+    size_t keepers = 0, n;
     for (size_t i = 0; i < s->nnorm; i++)
-        patterns += s->norm[i].kind == NORM_REPLACE && !regex_literal_text(s->norm[i].pattern, &n);
+        keepers += s->norm[i].kind == NORM_STRIP ||
+                   (s->norm[i].kind == NORM_REPLACE && !regex_literal_text(s->norm[i].pattern, &n));
     for (size_t i = 0; i < s->npre; i++)
-        patterns += s->pre[i].kind == PRE_SPLIT;
-    return REGEX_OPEN_KEPT / (patterns ? patterns : 1);
+        keepers += s->pre[i].kind == PRE_SPLIT;
+    return REGEX_OPEN_KEPT / (keepers ? keepers : 1);
 }
 
 struct split_open *pipe_split_open(const struct pipe_spec *s)

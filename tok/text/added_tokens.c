@@ -14,11 +14,12 @@
 #include "tok/unicode/unicode.h"
 
 enum {
-    SLACK = 64,         /* readable bytes after a text */
-    SHORT = 64,         /* bytes of the tokens for which the trie alone will do */
-    BLOCK = 4096,       /* positions in a block */
-    STEPS = 8,          /* steps of the trie per byte of text, */
-    WALKED = 16 * BLOCK /* plus this many, before blocks are used */
+    SPACE_MAX = 12 << 20, /* bytes of white space that are kept for a token with lstrip */
+    SLACK = 64,           /* readable bytes after a text */
+    SHORT = 64,           /* bytes of the tokens for which the trie alone will do */
+    BLOCK = 4096,         /* positions in a block */
+    STEPS = 8,            /* steps of the trie per byte of text, */
+    WALKED = 16 * BLOCK   /* plus this many, before blocks are used */
 };
 
 struct added_block {
@@ -467,12 +468,12 @@ static int added_put_between(const struct added_put *p, const char *text, size_t
         code = code ? code : p->sink(p->arg, text, end, false, NULL, p->e);
     }
     space_run_add(&o->space, text + end, n - end);
-    if (code || o->space.kept.len <= SPACE_RUN_MAX)
+    if (code || o->space.kept.len <= SPACE_MAX)
         return code;
     return err_set(p->e, ERR_DATA,
                    "%s: more than %d MiB of mixed white space needs to be kept, because an added "
                    "token with lstrip may follow",
-                   o->a->path, SPACE_RUN_MAX >> 20);
+                   o->a->path, SPACE_MAX >> 20);
 }
 
 static int added_put_end(const struct added_put *p, const char *text, size_t done, size_t n)

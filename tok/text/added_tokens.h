@@ -84,7 +84,7 @@ typedef int added_open_sink(void *arg, const char *text, size_t n, bool ends,
                             const struct added_token *token, struct err *e);
 
 /* More of the text, whole characters of valid UTF-8; after the `last` of them the next text begins.
- * A failure ends the text; ERR_DATA: more than 48 MiB of mixed white space before a token with
+ * A failure ends the text; ERR_DATA: more than 12 MiB of mixed white space before a token with
  * `lstrip` would be kept. */
 int added_open_put(struct added_open *o, const char *text, size_t n, bool last,
                    added_open_sink *sink, void *arg, struct err *e);

@@ -12,8 +12,6 @@
 
 #include "base/core/buf.h"
 
-enum { SPACE_RUN_MAX = 48 << 20 /* bytes that callers should keep at most */ };
-
 /* Zeroed: empty. */
 struct space_run {
     struct buf kept; /* characters, some with the number of their repetitions */

@@ -165,4 +165,59 @@ static void patterns_share_a_limit(void)
     tok_close(t);
 }
 
-T_MAIN(T_CASE(ids_are_those_of_the_whole), T_CASE(patterns_share_a_limit))
+struct taken {
+    struct tok_ids ids;
+    size_t most; /* of a call */
+};
+
+static int take(void *arg, struct tok_ids *ids, struct err *e)
+{
+    struct taken *t = arg;
+    (void)e;
+    t->most = t->most > ids->n ? t->most : ids->n;
+    tok_ids_add(&t->ids, ids->id, ids->n);
+    ids->n = 0;
+    return 0;
+}
+
+/* White space that Strip keeps, and then passes on at once: its ids do not come in one list. */
+static void ids_come_in_parts(void)
+{
+    enum { SPACES = 2 << 20, MOST = 1 << 17 };
+    struct tokenizer *t;
+    struct err e;
+    struct tok_ids want = {0}, ids = {0};
+    struct taken got = {0};
+    const struct tok_sink sink = {t_path("beside"), take, &got};
+    struct hf_make m = {
+        .pre = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{"
+               "\"String\":\"\\t\"},\"behavior\":\"Isolated\",\"invert\":false},"
+               "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]}",
+        .norm = "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}"};
+    struct buf text = {0};
+    T_OK(hf_open(&m, TOK_SPECIALS_TEXT, &t, &e), &e);
+    struct tok_work *w = tok_work_create(t);
+    buf_adds(&text, "a");
+    for (int i = 0; i < SPACES; i++)
+        buf_add(&text, &" \t"[t_rand(1, (uint64_t)i) % 2], 1);
+    buf_adds(&text, "b");
+    T_OK(tok_encode(t, w, text.data, text.len, &want, &e), &e);
+    tok_work_sink(w, &sink);
+    T_OK(tok_encode_part(t, w, text.data, text.len - 1, false, &ids, &e), &e);
+    T_CHECK(got.ids.n + ids.n < 10);
+    T_OK(tok_encode_part(t, w, "b", 1, true, &ids, &e), &e);
+    T_OK(take(&got, &ids, &e), &e);
+    T_CHECK(got.most < MOST && want.n > 4 * MOST);
+    T_EQ(got.ids.n, want.n);
+    T_MEM(got.ids.id, want.id, want.n * sizeof(*want.id));
+    tok_work_sink(w, NULL);
+    tok_ids_finish(&want);
+    tok_ids_finish(&ids);
+    tok_ids_finish(&got.ids);
+    tok_work_destroy(w);
+    tok_close(t);
+    buf_finish(&text);
+}
+
+T_MAIN(T_CASE(ids_are_those_of_the_whole), T_CASE(patterns_share_a_limit),
+       T_CASE(ids_come_in_parts))
