@@ -165,6 +165,46 @@ static void patterns_share_a_limit(void)
     tok_close(t);
 }
 
+/* Bytes of mixed white space in MiB until a text is refused. */
+static int space_refused(const struct hf_make *m, const char *why)
+{
+    enum { MB = 1 << 20 };
+    struct tokenizer *t;
+    struct err e;
+    struct tok_ids ids = {0};
+    int code = 0, i = 0;
+    T_OK(hf_open(m, TOK_SPECIALS_TEXT, &t, &e), &e);
+    struct tok_work *w = tok_work_create(t);
+    char *text = mem_new(MB, 1);
+    for (int k = 0; k < MB; k++)
+        text[k] = k % 2 ? ' ' : '\t';
+    T_OK(tok_encode_part(t, w, "a", 1, false, &ids, &e), &e);
+    for (; !code && i < 20; i++)
+        code = tok_encode_part(t, w, text, MB, false, &ids, &e);
+    T_ERR(code, &e, ERR_DATA, why);
+    free(text);
+    tok_ids_finish(&ids);
+    tok_work_destroy(w);
+    tok_close(t);
+    return i;
+}
+
+#define STRIP "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}"
+
+/* Four Strips share 48 MiB; an added token with lstrip has 12. */
+static void white_space_is_limited(void)
+{
+    const struct hf_make strips = {.pre = HF_LEVEL("true"),
+                                   .norm = "{\"type\":\"Sequence\",\"normalizers\":[" STRIP
+                                           "," STRIP "," STRIP "," STRIP "]}"};
+    const struct hf_make token = {
+        .pre = HF_LEVEL("true"),
+        .added = "{\"id\":0,\"content\":\"<m>\",\"single_word\":false,\"lstrip\":true,"
+                 "\"rstrip\":false,\"normalized\":false,\"special\":false}"};
+    T_EQ(space_refused(&strips, "Strip, needs to keep more than 12 MiB of mixed white space"), 13);
+    T_EQ(space_refused(&token, "more than 12 MiB of mixed white space needs to be kept"), 13);
+}
+
 struct taken {
     struct tok_ids ids;
     size_t most; /* of a call */
@@ -220,4 +260,4 @@ static void ids_come_in_parts(void)
 }
 
 T_MAIN(T_CASE(ids_are_those_of_the_whole), T_CASE(patterns_share_a_limit),
-       T_CASE(ids_come_in_parts))
+       T_CASE(ids_come_in_parts), T_CASE(white_space_is_limited))
