@@ -108,6 +108,10 @@ static void add_adapter(struct buf *b, const struct hf_folder *f)
     if (f->adapter)
         buf_addf(b, "merged      %s: %zu tensors updated, %zu replaced\n", f->adapter->path,
                  f->adapter->updated, f->adapter->replaced);
+    if (f->adapter && f->adapter->untied)
+        buf_adds(b,
+                 "untied      the head, which was the embedding: the adapter changes one of them, "
+                 "or both apart\n");
 }
 
 static void add_features(struct buf *b, const struct hf_folder *f)

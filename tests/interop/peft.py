@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""LoRA adapters of PEFT 0.13.2, merged while the base is imported, against PEFT's merge_and_unload and the formula in double; those that
-cannot be merged are refused by name. Usage: peft.py CONVERT [NAME...]"""
+"""LoRA adapters of PEFT 0.13.2, merged while the base is imported, against PEFT's merge_and_unload and the formula in double; the options of
+LoraConfig on tied and untied models against the logits of the model that is not merged; what cannot be merged is refused by name.
+Usage: peft.py CONVERT [NAME...]"""
 import json
 import os
 import re
@@ -114,6 +115,126 @@ def merged(name, d):
         assert ((v.double() - theirs[k].double()).abs() <= scale * step * (4 if v.dtype == torch.float32 else 2)).all(), k
 
 
+# Options of LoraConfig: (words of a refusal, None where it is merged; arguments for Llama).
+EMBED, HEAD = "embed_tokens", "lm_head"
+OPTIONS = {
+    "plain": (None, dict(r=1, lora_alpha=3, target_modules=["q_proj"])),
+    "rank-of-all": (None, dict(r=32, target_modules=["q_proj", "k_proj"])),
+    "alpha-real": (None, dict(lora_alpha=0.5, target_modules=["v_proj"])),
+    "rslora": (None, dict(use_rslora=True, target_modules=["gate_proj", "o_proj"])),
+    "fan-in-fan-out": (None, dict(fan_in_fan_out=True, target_modules=["q_proj"])),
+    "all-linear": (None, dict(target_modules="all-linear")),
+    "regex": (None, dict(target_modules=r".*layers\.[02].*\.(q|up)_proj")),
+    "bias-all": (None, dict(bias="all", target_modules=["q_proj"])),
+    "bias-lora-only": (None, dict(bias="lora_only", target_modules=["q_proj", "down_proj"])),
+    "patterns": (None, dict(rank_pattern={"q_proj": 2}, alpha_pattern={"q_proj": 9}, target_modules=["q_proj", "v_proj"])),
+    "rank-pattern": (None, dict(rank_pattern={"layers.1.self_attn.q_proj": 2}, target_modules=["q_proj"])),
+    "alpha-pattern": (None, dict(alpha_pattern={r"layers\.(0|2)\.self_attn\.q_proj": 2}, target_modules=["q_proj"])),
+    "layers": (None, dict(layers_to_transform=[0, 2], target_modules=["q_proj"])),
+    "layers-pattern": (None, dict(layers_to_transform=[1], layers_pattern="layers", target_modules=["q_proj"])),
+    "dropout": (None, dict(lora_dropout=0.3, target_modules=["q_proj"])),
+    "gaussian": (None, dict(init_lora_weights="gaussian", target_modules=["q_proj"])),
+    "random": (None, dict(init_lora_weights=False, target_modules=["q_proj"])),
+    "dora": ("use_dora", dict(use_dora=True, target_modules=["q_proj"])),
+    "pissa": ("init_lora_weights", dict(init_lora_weights="pissa", target_modules=["q_proj"])),
+    "pissa-niter": ("init_lora_weights", dict(init_lora_weights="pissa_niter_2", target_modules=["q_proj"])),
+    "olora": ("init_lora_weights", dict(init_lora_weights="olora", target_modules=["q_proj"])),
+    "replication": ("layer_replication", dict(layer_replication=[[0, 2], [1, 3]], target_modules=["q_proj"])),
+    "saved-norm": (None, dict(modules_to_save=["norm"], target_modules=["q_proj"])),
+    "saved-layer-part": (None, dict(modules_to_save=["input_layernorm", "mlp"], target_modules=["q_proj"])),
+    "saved-embedding": (None, dict(modules_to_save=[EMBED], target_modules=["q_proj"])),
+    "saved-head": (None, dict(modules_to_save=[HEAD], target_modules=["q_proj"])),
+    "saved-both": (None, dict(modules_to_save=[EMBED, HEAD], target_modules=["q_proj"])),
+    "lora-embedding": (None, dict(target_modules=[EMBED, "q_proj"])),
+    "lora-head": (None, dict(target_modules=[HEAD, "q_proj"])),
+    "lora-both": (None, dict(target_modules=[EMBED, HEAD])),
+    "lora-embedding-saved-head": (None, dict(target_modules=[EMBED, "q_proj"], modules_to_save=[HEAD])),
+    "lora-head-saved-embedding": (None, dict(target_modules=[HEAD, "q_proj"], modules_to_save=[EMBED])),
+    "lora-embedding-rslora": (None, dict(target_modules=[EMBED], use_rslora=True, rank_pattern={EMBED: 3})),
+    "bias-all-saved": (None, dict(bias="all", target_modules=["q_proj"], modules_to_save=["norm", EMBED])),
+}
+hf.MODELS |= {
+    "peft-tied": ("Llama", dict(hf.SMALL, attention_bias=True, mlp_bias=True, tie_word_embeddings=True), "float32", None),
+    "peft-untied": ("Llama", dict(hf.SMALL, attention_bias=True, mlp_bias=True), "float32", None),
+    "peft-gpt2": ("GPT2", hf.GPT2, "float32", None),
+    "peft-gemma2": ("Gemma2", dict(hf.SMALL, head_dim=8), "bfloat16", 4000),
+}
+# Models with other names: a Conv1D's weight is turned, and the configuration says nothing of the tie that it has.
+OTHERS = {
+    "gpt2-embedding": ("peft-gpt2", dict(target_modules=["c_attn"], modules_to_save=["wte"], fan_in_fan_out=True)),
+    "gpt2-lora-embedding": ("peft-gpt2", dict(target_modules=["c_attn", "wte"], fan_in_fan_out=True)),
+    "gpt2-head": ("peft-gpt2", dict(target_modules=["c_proj"], modules_to_save=[HEAD], fan_in_fan_out=True)),
+    "gpt2-bias": ("peft-gpt2", dict(target_modules=["c_fc"], modules_to_save=["ln_f"], bias="all", fan_in_fan_out=True)),
+    "gemma2-embedding": ("peft-gemma2", dict(target_modules=["q_proj", EMBED], modules_to_save=[HEAD])),
+}
+
+
+def not_merged(base, refusal, kwargs, d):
+    """The logits are those of the model with its adapter attached; PEFT's own merge lets a tied head follow the embedding."""
+    at = lambda x: os.path.join(d, x)
+    model = hf.make(base, at("base"))
+    torch.manual_seed(7)
+    made = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **kwargs))
+    with torch.no_grad():
+        for p in made.parameters():
+            if p.requires_grad:
+                p.add_(torch.randn_like(p) * 0.2)
+    made.save_pretrained(at("adapter"))
+    if refusal:
+        hf.run("import", "--adapter", at("adapter"), at("base"), at("ckpt"), code=3, words=[refusal])
+        assert not os.path.exists(at("ckpt"))
+        return
+    hf.run("import", "--adapter", at("adapter"), at("base"), at("ckpt"))
+    hf.run("export", "-q", at("ckpt"), at("out"))
+    hf.run("verify", "-q", at("ckpt"))
+    ids = torch.tensor([[1, 5, 36, 0, 7, 30, 2, 2, 9]])
+    theirs = peft.PeftModel.from_pretrained(hf.load(at("base")), at("adapter")).float().eval()(input_ids=ids, use_cache=False).logits
+    ours = hf.load(at("out")).float().eval()(ids, use_cache=False).logits
+    limit = 2e-4 if hf.MODELS[base][2] == "float32" else 0.03 * theirs.abs().max()  # of bfloat16, the sum is rounded
+    assert (ours - theirs).abs().max() < limit, (ours - theirs).abs().max()
+
+
+def tying(d):
+    """Newer releases write "ensure_weight_tying": a tied model stays one where both tensors have the same values."""
+    at = lambda x: os.path.join(d, x)
+    hf.make("peft-tied", at("base"))
+    embed, head = "base_model.model.model.embed_tokens.", "base_model.model.lm_head."
+    w, a, b = torch.randn(37, 24), torch.randn(4, 37), torch.randn(24, 4)
+    config = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "ensure_weight_tying": True, "modules_to_save": ["embed_tokens", "lm_head"]}
+
+    def take(tensors, tied, code=0, words=(), **keys):
+        for x in ("adapter", "ckpt", "out"):
+            shutil.rmtree(at(x), ignore_errors=True)
+        os.mkdir(at("adapter"))
+        save_file({k: v.contiguous() for k, v in tensors.items()}, at("adapter/adapter_model.safetensors"))
+        with open(at("adapter/adapter_config.json"), "w", encoding="utf-8") as f:
+            json.dump(dict(config, **keys), f)
+        hf.run("import", "--adapter", at("adapter"), at("base"), at("ckpt"), code=code, words=words)
+        if code:
+            return None
+        hf.run("export", "-q", at("ckpt"), at("out"))
+        out = values(at("out"))
+        assert ("lm_head.weight" not in out) == tied, list(out)
+        return out
+
+    out = take({embed + "weight": w, head + "weight": w.clone()}, True)
+    assert torch.equal(out["model.embed_tokens.weight"], w)
+    take({embed + "weight": w, head + "weight": w.clone()}, True, ensure_weight_tying=False)
+    take({embed + "weight": w, head + "weight": w + 1}, True, 3, ["ensure_weight_tying", "differ"])
+    take({embed + "weight": w}, True, 3, ["ensure_weight_tying"])
+    factors = {embed + "lora_embedding_A": a, embed + "lora_embedding_B": b, head + "lora_A.weight": b.t(), head + "lora_B.weight": a.t()}
+    out = take(factors, True, modules_to_save=None)
+    base = values(at("base"))["model.embed_tokens.weight"]
+    assert (out["model.embed_tokens.weight"] - (base + 2 * (b @ a).t())).abs().max() < 1e-4
+    out = take(factors | {head + "lora_A.weight": b.t() * 2}, False, modules_to_save=None, ensure_weight_tying=False)
+    assert (out["lm_head.weight"] - (base + 4 * (b @ a).t())).abs().max() < 1e-4
+    take(factors | {head + "lora_A.weight": b.t() * 2}, True, 3, ["ensure_weight_tying"], modules_to_save=None)
+    # without modules_to_save the file replaces what both have
+    out = take({embed + "weight": w}, True, modules_to_save=None, ensure_weight_tying=False)
+    assert torch.equal(out["model.embed_tokens.weight"], w)
+    take({embed + "weight": w, head + "weight": w + 1}, True, 3, ["differ"], modules_to_save=None, ensure_weight_tying=False)
+
+
 # name: (model, what training changes in it as a whole)
 EXTRACTED = {"llama-3.2": ["model.norm.weight"], "gpt2": ["transformer.h.1.ln_1.bias"], "gpt_neox": [], "qwen2-tied": ["model.embed_tokens.weight"]}
 
@@ -219,7 +340,9 @@ def refused(d):
 
 
 def main():
-    cases = [(n, lambda d, n=n: merged(n, d)) for n in ADAPTERS] + [(f"extracted {n}", lambda d, n=n: extracted(n, d)) for n in EXTRACTED] + [("refused", refused)]
+    cases = [(n, lambda d, n=n: merged(n, d)) for n in ADAPTERS] + [(f"extracted {n}", lambda d, n=n: extracted(n, d)) for n in EXTRACTED] + [("refused", refused), ("tying", tying)]
+    cases += [(f"{n} {b}", lambda d, o=o, b=b: not_merged("peft-" + b, *o, d)) for n, o in OPTIONS.items() for b in ("tied", "untied")]
+    cases += [(n, lambda d, o=o: not_merged(o[0], None, o[1], d)) for n, o in OTHERS.items()]
     cases = [c for c in cases if not WANTED or c[0] in WANTED]
     failed = 0
     for i, (name, case) in enumerate(cases, 1):

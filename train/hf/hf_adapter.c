@@ -10,6 +10,7 @@
 #include "base/io/path.h"
 #include "train/copy/copy_files.h"
 #include "train/hf/hf_folder_internal.h"
+#include "train/hf/hf_tied.h"
 #include "train/pt/pt.h"
 #include "train/tensor/box_ops.h"
 
@@ -86,7 +87,9 @@ static char *plain_name(const char *name)
 static int place_entry(const struct hf_folder *f, struct hf_adapter *a, const struct st_entry *t,
                        struct err *e)
 {
-    static const char begin[] = "base_model.model.";
+    static const char begin[] = "base_model.model.", idle[] = ".original_module.";
+    if (strstr(t->name, idle))
+        return 0; /* a trained copy takes its place */
     size_t skip = strncmp(t->name, begin, sizeof(begin) - 1) ? 0 : sizeof(begin) - 1;
     char *name = plain_name(t->name + skip), *weight = NULL;
     size_t n = strlen(name), at = f->map.tensors;
@@ -107,6 +110,10 @@ static int place_entry(const struct hf_folder *f, struct hf_adapter *a, const st
                        t->name, t->dtype_name);
     struct hf_adapted *to = &a->of[at];
     const struct st_entry **slot = first || e1 ? &to->a : second || e2 ? &to->b : &to->whole;
+    bool same = false;
+    int code = *slot ? hf_same_entries(&a->st, *slot, &a->st, t, &same, e) : 0;
+    if (code || same)
+        return code;
     if (*slot || (factor && (to->a || to->b) && to->embedding != (e1 || e2)))
         return err_set(e, ERR_DATA, "%s: tensor '%.200s' comes twice, in two spellings", a->path,
                        t->name);
@@ -245,7 +252,7 @@ static int take_update(const struct hf_folder *f, struct hf_adapter *a, size_t i
     return code;
 }
 
-static int take_all(const struct hf_folder *f, struct hf_adapter *a, struct err *e)
+static int take_all(const struct hf_folder *f, struct hf_adapter *a, bool tied, struct err *e)
 {
     int code = 0;
     a->tensors = f->map.tensors;
@@ -254,6 +261,8 @@ static int take_all(const struct hf_folder *f, struct hf_adapter *a, struct err 
     a->update = mem_new(f->map.links + 1, sizeof(*a->update));
     for (size_t i = 0; !code && i < a->st.n; i++)
         code = place_entry(f, a, &a->st.entry[i], e);
+    if (!code && tied)
+        code = hf_tied_share(f, a, e);
     for (size_t i = 0; !code && i < f->map.tensors; i++) {
         struct hf_adapted *to = &a->of[i];
         const struct hf_tensor *t = &f->map.tensor[i];
@@ -282,8 +291,13 @@ int hf_adapter_attach(struct hf_folder *f, const char *dir, const struct hf_igno
     }
     if (!code)
         code = read_files(a, dir, ignore, e);
+    bool tied = f->model.spec.tied;
+    if (!code && tied)
+        hf_folder_tie(f, false); /* to place what the adapter has of the head */
     if (!code)
-        code = take_all(f, a, e);
+        code = take_all(f, a, tied, e);
+    if (!code && tied)
+        code = hf_tied_settle(f, a, e);
     if (code)
         hf_adapter_close(a);
     else

@@ -7,7 +7,8 @@
  * adapter_model.safetensors or .bin. One that is attached to a model is merged while the model is
  * imported: W + scale * B A, calculated in float and rounded once; tensors that it holds as a whole
  * (modules_to_save, biases) take the place of the model's. What changes the base model in another
- * way (DoRA, PiSSA and others) is refused by name.
+ * way (DoRA, PiSSA and others) is refused by name. The result is the model as PEFT runs it with the
+ * adapter attached: where that changes a tied embedding and its head apart, the import has both.
  */
 
 #include "train/hf/hf_folder.h"
@@ -23,7 +24,10 @@ struct hf_pattern {
 struct hf_adapter_config {
     int64_t r;
     double alpha;
-    bool root; /* scale alpha / sqrt(r), not alpha / r */
+    bool root;          /* scale alpha / sqrt(r), not alpha / r */
+    bool tying;         /* embedding and head of a tied model are trained as one */
+    const char **saved; /* modules of which PEFT trains a copy, by the ends of their names */
+    size_t nsaved;
     struct hf_pattern *rank_of, *alpha_of;
     size_t nranks, nalphas;
     struct arena arena;
@@ -53,6 +57,7 @@ struct hf_adapter {
     struct hf_adapted *of;        /* of each of the folder's map.tensor */
     size_t tensors;               /* of them */
     size_t updated, replaced;     /* how many */
+    bool untied;                  /* it changes a tied embedding and its head apart */
     struct copy_source *source;   /* of each tensor that is replaced */
     struct copy_low_rank *update; /* of each link */
 };

@@ -15,7 +15,6 @@ static const char *const passed_keys[] = {
     "auto_mapping",
     "base_model_name_or_path",
     "bias",
-    "ensure_weight_tying",
     "eva_config",
     "exclude_modules",
     "fan_in_fan_out",
@@ -24,7 +23,6 @@ static const char *const passed_keys[] = {
     "layers_to_transform",
     "lora_dropout",
     "megatron_core",
-    "modules_to_save",
     "peft_version",
     "qalora_group_size",
     "revision",
@@ -111,6 +109,26 @@ static int read_patterns(struct hf_adapter_config *c, const char *name, const st
     return 0;
 }
 
+/* Names of modules that PEFT keeps a trained copy of. */
+static int read_saved(struct hf_adapter_config *c, const char *name, const struct json *v,
+                      struct err *e)
+{
+    if (v->kind == JSON_NULL)
+        return 0;
+    bool fine = v->kind == JSON_ARRAY && v->length <= HF_PATTERNS_MAX;
+    if (fine)
+        c->saved = arena_take(&c->arena, v->length + 1, sizeof(*c->saved));
+    for (size_t i = 0; fine && i < v->length; i++) {
+        fine = v->child[i].kind == JSON_STRING;
+        if (fine)
+            c->saved[c->nsaved++] = arena_strdup(&c->arena, v->child[i].string);
+    }
+    if (!fine)
+        return err_set(e, ERR_DATA, "%s: \"%s\" is not an array of at most %d texts", name, v->key,
+                       HF_PATTERNS_MAX);
+    return 0;
+}
+
 static bool is_passed(const char *key, const struct hf_ignore *ignore)
 {
     bool passed = false;
@@ -153,6 +171,12 @@ static int adapter_key(struct hf_adapter_config *c, const char *name, const stru
         return read_patterns(c, name, v, &c->rank_of, &c->nranks, e);
     if (!strcmp(v->key, "alpha_pattern"))
         return read_patterns(c, name, v, &c->alpha_of, &c->nalphas, e);
+    if (!strcmp(v->key, "modules_to_save"))
+        return read_saved(c, name, v, e);
+    if (!strcmp(v->key, "ensure_weight_tying") && v->kind == JSON_BOOL) {
+        c->tying = v->boolean;
+        return 0;
+    }
     if (!strcmp(v->key, "use_rslora") && (v->kind == JSON_BOOL || v->kind == JSON_NULL)) {
         c->root = v->boolean;
         return 0;
@@ -166,7 +190,8 @@ static int adapter_key(struct hf_adapter_config *c, const char *name, const stru
         c->alpha = v->real;
         return 0;
     }
-    if (!strcmp(v->key, "r") || !strcmp(v->key, "lora_alpha") || !strcmp(v->key, "use_rslora"))
+    if (!strcmp(v->key, "r") || !strcmp(v->key, "lora_alpha") || !strcmp(v->key, "use_rslora") ||
+        (!strcmp(v->key, "ensure_weight_tying") && !is_off(v)))
         return err_set(e, ERR_DATA, "%s: \"%s\" has a value that no adapter has", name, v->key);
     return judge_key(name, v, ignore, e);
 }

@@ -238,32 +238,38 @@ void hf_pass(struct hf_folder *f, struct hf_found at, const char *why)
     f->passed[f->npassed++] = (struct hf_passed){at, why};
 }
 
-int hf_same_bytes(const struct hf_folder *f, struct hf_found a, struct hf_found b, bool *ret,
-                  struct err *e)
+int hf_same_entries(const struct st_file *s, const struct st_entry *a, const struct st_file *t,
+                    const struct st_entry *b, bool *ret, struct err *e)
 {
     enum { CHUNK = 1 << 20 };
     int64_t x[2], y[2];
-    *ret = a.entry->dtype == b.entry->dtype && st_matrix(a.entry, x) && st_matrix(b.entry, y) &&
-           x[0] == y[0] && x[1] == y[1];
-    if (!*ret || a.entry->dtype < 0)
+    *ret =
+        a->dtype == b->dtype && st_matrix(a, x) && st_matrix(b, y) && x[0] == y[0] && x[1] == y[1];
+    if (!*ret || a->dtype < 0)
         return 0;
-    size_t row = (size_t)x[1] * dtype_size((enum dtype)a.entry->dtype);
+    size_t row = (size_t)x[1] * dtype_size((enum dtype)a->dtype);
     int64_t most = row < CHUNK ? (int64_t)(CHUNK / (row + !row)) : 1;
-    struct box_mem m = {.dtype = (enum dtype)a.entry->dtype, .stride = x[1]};
+    struct box_mem m = {.dtype = (enum dtype)a->dtype, .stride = x[1]};
     char *p = mem_new((size_t)most * row + 1, 2);
     int code = 0;
     for (int64_t at = 0; !code && *ret && at < x[0]; at += most) {
         m.box = (struct box){{at, 0}, {x[0] - at < most ? x[0] - at : most, x[1]}};
         size_t n = (size_t)m.box.count[0] * row;
         m.data = p;
-        code = st_read(&f->shard[a.shard].st, a.entry, m, e);
+        code = st_read(s, a, m, e);
         m.data = p + n;
         if (!code)
-            code = st_read(&f->shard[b.shard].st, b.entry, m, e);
+            code = st_read(t, b, m, e);
         *ret = !code && !memcmp(p, p + n, n);
     }
     free(p);
     return code;
+}
+
+int hf_same_bytes(const struct hf_folder *f, struct hf_found a, struct hf_found b, bool *ret,
+                  struct err *e)
+{
+    return hf_same_entries(&f->shard[a.shard].st, a.entry, &f->shard[b.shard].st, b.entry, ret, e);
 }
 
 /* A head beside a tied embedding must be the same bytes. */

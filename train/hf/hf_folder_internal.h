@@ -11,9 +11,11 @@ typedef int hf_open_fn(struct st_file *ret, const char *path, struct err *e);
 /* Opens a file of weights of the folder and appends it to f->shard. */
 int hf_shard_open(struct hf_folder *f, const char *name, hf_open_fn *open, struct err *e);
 
-/* Whether two tensors have the same type, shape and bytes. */
+/* Whether two tensors have the same type, shape and bytes; of the folder, and of any files. */
 int hf_same_bytes(const struct hf_folder *f, struct hf_found a, struct hf_found b, bool *ret,
                   struct err *e);
+int hf_same_entries(const struct st_file *s, const struct st_entry *a, const struct st_file *t,
+                    const struct st_entry *b, bool *ret, struct err *e);
 
 /* Notes a tensor that is not taken. */
 void hf_pass(struct hf_folder *f, struct hf_found at, const char *why);

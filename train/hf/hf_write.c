@@ -280,6 +280,29 @@ void hf_text_set(struct buf *b, const char *key, const struct buf *value)
     *b = again;
 }
 
+void hf_text_put(struct buf *b, const char *key, const struct buf *value)
+{
+    size_t at, n;
+    struct buf again = {0};
+    if (hf_text_find(b->data, b->len, key, &at, &n)) {
+        hf_text_set(b, key, value);
+        return;
+    }
+    const char *open = memchr(b->data, '{', b->len);
+    BUG_ON(!open, "'%s' for a text without an object", key);
+    at = (size_t)(open - b->data) + 1;
+    for (n = at; n < b->len && strchr(" \t\r\n", b->data[n]);)
+        n++;
+    bool alone = n < b->len && b->data[n] == '}';
+    buf_add(&again, b->data, at);
+    put_key(&again, key);
+    buf_add(&again, value->data, value->len);
+    buf_adds(&again, alone ? "" : ",");
+    buf_add(&again, b->data + at, b->len - at);
+    buf_finish(b);
+    *b = again;
+}
+
 /* The key, if it is there, gets the text. */
 static void set_text(struct buf *b, const char *key, const char *value)
 {

@@ -38,5 +38,7 @@ void hf_generation_new(struct hf_ids ids, struct buf *out);
 bool hf_text_find(const char *text, size_t n, const char *key, size_t *ret_at, size_t *ret_n);
 /* The key, if it is there, gets the value, which is JSON itself. */
 void hf_text_set(struct buf *b, const char *key, const struct buf *value);
+/* The same, and it is added if it is not there. */
+void hf_text_put(struct buf *b, const char *key, const struct buf *value);
 
 #endif
