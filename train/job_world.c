@@ -36,6 +36,7 @@ static void warn_idle(const struct job *j, int asked)
                 {"ddp-bucket-size", o->bucket_size > 0, true, false, true},
                 {"account-for-embedding-in-pipeline-split", o->stages.embedding, .staged = true},
                 {"account-for-loss-in-pipeline-split", o->stages.loss, .staged = true},
+                {"use-tp-pp-dp-mapping", o->stages.before_data, .one = true, .staged = true},
                 {check, opts_origin(j->opts, check) == FROM_FLAG, .joint = true},
                 {timeout, opts_origin(j->opts, timeout) == FROM_FLAG, .joint = true}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -88,13 +89,35 @@ static int too_few(int ranks, int tp, int cp, int pp, struct err *e)
     return ERR_USAGE;
 }
 
+/* The processes that a plan is for. */
+static int planned_ranks(const struct job *j, int *ret, struct err *e)
+{
+    enum { MOST = 1000000 }; /* as of --world-size */
+    const struct train_options *o = j->o;
+    int64_t per_node = o->per_node ? o->per_node : 1, nodes = o->nodes ? o->nodes : 1;
+    bool whole = is_given(j, "world-size"), parts = o->per_node || o->nodes;
+    int64_t ranks = parts ? per_node * nodes : o->world_size;
+    if (ranks > MOST)
+        return err_set(e, ERR_USAGE, "--nnodes %lld x --nproc-per-node %lld: at most %d processes",
+                       (long long)nodes, (long long)per_node, MOST);
+    *ret = (int)ranks;
+    if (whole && o->world_size != ranks)
+        return err_set(e, ERR_USAGE,
+                       "--world-size %lld is not --nnodes %lld x --nproc-per-node %lld",
+                       (long long)o->world_size, (long long)nodes, (long long)per_node);
+    return 0;
+}
+
 static int open_world(struct job *j, struct err *e)
 {
     const struct job_world *w = j->o->world;
     const struct train_options *o = j->o;
     bool trains = j->opts->verb == VERB_RUN || j->opts->verb == VERB_PLAN;
     int tp = trains ? (int)o->tensor_parallel : 1;
-    int ranks = j->opts->verb == VERB_PLAN ? (int)o->world_size : w->ranks;
+    int ranks = w->ranks;
+    int code = j->opts->verb == VERB_PLAN ? planned_ranks(j, &ranks, e) : 0;
+    if (code)
+        return code;
     if (!trains && w->ranks > 1)
         return err_set(e, ERR_USAGE, "train %s runs as one process, and %d were started",
                        j->opts->table->verb[j->opts->verb].name, w->ranks);
@@ -108,11 +131,12 @@ static int open_world(struct job *j, struct err *e)
         log_warn("--sequence-parallel has no effect with --tensor-model-parallel-size 1");
     if (trains && o->context.comm.n && cp == 1)
         log_warn("--cp-comm-type has no effect with --context-parallel-size 1");
+    j->layout.mesh.pp_before_dp = trains && o->stages.before_data;
     if (trains)
         j->layout.mesh.ep = (int)o->expert_parallel;
     if (trains && o->expert_tensor_parallel)
         j->layout.mesh.etp = (int)o->expert_tensor_parallel;
-    int code = mesh_check(j->layout.mesh, ranks, e);
+    code = mesh_check(j->layout.mesh, ranks, e);
     if (!code && trains)
         code = choose_zero(j, e);
     if (code)

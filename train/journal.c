@@ -42,6 +42,14 @@ static int cut_back(const char *path, int64_t iteration, struct err *e)
     return code;
 }
 
+/* NULL: none are written. */
+static char *metrics_path(const struct train_options *o)
+{
+    return o->metrics ? mem_strdup(o->metrics)
+           : o->save  ? path_join(o->save, "metrics.jsonl")
+                      : NULL;
+}
+
 static struct events_limit journal_at(const struct journal *j, const struct rank *r)
 {
     return (struct events_limit){r->at.iteration, r->at.consumed, r->at.consumed * j->seq_length};
@@ -74,9 +82,7 @@ int journal_open(struct journal *j, const struct train_options *o, const struct 
                           .since = clock_seconds(),
                           .step_began = clock_seconds()};
     j->flops = spec_step_flops(&r->config.spec, 1, j->seq_length) / r->comm.world;
-    j->path = o->metrics ? mem_strdup(o->metrics)
-              : o->save  ? path_join(o->save, "metrics.jsonl")
-                         : NULL;
+    j->path = metrics_path(o);
     int failed = open_board(j, r, e);
     if (failed || !j->path)
         return failed;
@@ -340,19 +346,21 @@ int journal_open_timers(struct journal *j, struct rank *r, struct err *e)
     return code;
 }
 
-void journal_tell_wandb(const struct journal *j)
+void journal_tell_wandb(const struct train_options *o)
 {
-    const struct report_flags *f = &j->o->report;
+    const struct report_flags *f = &o->report;
     const struct wandb_names names = {f->project, f->name, f->entity, f->group};
     struct buf b = {0};
     if (!f->project && !f->name && !f->entity && !f->group)
         return;
-    if (j->path) {
-        wandb_command(&names, j->path, &b);
+    char *path = metrics_path(o);
+    if (path) {
+        wandb_command(&names, path, &b);
         log_info("to import the run into Weights & Biases:\n  %s", buf_str(&b));
     } else {
         log_warn("nothing to import into Weights & Biases without --save or --metrics");
     }
+    free(path);
     buf_finish(&b);
 }
 

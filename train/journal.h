@@ -56,8 +56,9 @@ int journal_evaluation(struct journal *j, const struct rank *r, const char *suff
  * it is. ERR_IO. */
 int journal_open_timers(struct journal *j, struct rank *r, struct err *e);
 
-/* The command that imports the metrics into Weights & Biases, if it was asked for. */
-void journal_tell_wandb(const struct journal *j);
+/* The command that imports the metrics into Weights & Biases, if it was asked for. By the first
+ * process, which is the one that speaks. */
+void journal_tell_wandb(const struct train_options *o);
 
 /* The counts of skipped steps to a checkpoint, whose texts stay until the next call, and back. */
 void journal_put_skips(struct journal *j, struct state_pairs *ret);

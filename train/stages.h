@@ -19,6 +19,7 @@ struct stage_flags {
     const char *balance, *method, *layout;
     int64_t first, last;            /* -1: not given */
     bool embedding, loss;           /* counted as layers */
+    bool before_data;               /* ranks: mesh.pp_before_dp */
     int64_t virtual_layers, chunks; /* 0: not given */
 };
 
@@ -53,6 +54,11 @@ struct recompute_flags {
                 .brief = "count the head and loss as a layer",                                     \
                 .help = "count the head and its loss as a layer of the last pipeline stage, "      \
                         "which then has one less"),                                                \
+        OPT_ROW(.name = "use-tp-pp-dp-mapping", .type = OPT_SWITCH,                                \
+                .offset = offsetof(S, m.before_data), .group = "parallel", .verbs = v,             \
+                .brief = "number stages before data-parallel ranks",                               \
+                .help = "number the processes so that the stages of a pipeline follow each "       \
+                        "other, and data-parallel processes are furthest apart"),                  \
         OPT_ROW(.name = "pp-partition-method", .type = OPT_TEXT, .offset = offsetof(S, m.method),  \
                 .meta = "METHOD", .group = "parallel", .verbs = v,                                 \
                 .brief = "Megatron-DeepSpeed's way to share out layers",                           \

@@ -587,8 +587,8 @@ int verb_run(struct opts *opts, struct err *e)
     }
     if (!code && job_is_first(&j) && j.o->export_hf && r.ended)
         code = export_model(&j, j.rank.at.iteration, e);
-    if (!code && job_is_last(&j))
-        journal_tell_wandb(&r.journal);
+    if (!code && job_is_first(&j))
+        journal_tell_wandb(j.o);
     if (code && j.rank.comm.fn)
         guard_tell_others(&j, e);
     loader_destroy(r.train);

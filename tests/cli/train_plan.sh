@@ -82,6 +82,17 @@ most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 assert most < 50 * 1024, most
 END
 
+t "processes are --world-size, or --nnodes x --nproc-per-node"
+for ranks in "--world-size 4" "--nproc-per-node 4" "--nnodes 2 --nproc-per-node 2" "--nnodes 4" "--nnodes 2 --nproc-per-node 2 --world-size 4"; do
+    # shellcheck disable=SC2086
+    expect 0 "$TRAIN" plan $tiny --global-batch-size 8 $ranks
+    out_has "processes       4: "
+done
+expect 2 "$TRAIN" plan $tiny --nnodes 2 --nproc-per-node 2 --world-size 2
+err_has "--world-size 2 is not --nnodes 2 x --nproc-per-node 2"
+expect 2 "$TRAIN" plan $tiny --nnodes 20000 --nproc-per-node 4000
+err_has "at most 1000000 processes"
+
 if [ -n "${WEFT_FULL:-}" ]; then
     t "GPT-2 124M on 1 and 4 processes is resident within 2 % of the plan"
     check python3 "$SRC/tests/bench/plan_memory.py" "$TRAIN" "$PREP"

@@ -297,6 +297,9 @@ PYTHONPATH=fake sh command >.out 2>.err
 out_is "a 'b c 1 True
 a 'b c 2 True
 done"
+expect 0 "$TRAIN" run $run --train-iters 2 --eval-iters 0 --save imported2 --wandb-project "a 'b" --wandb-name c --nproc-per-node 2 --threads 1
+grep -A 1 "to import the run into Weights & Biases:" .err | tail -n 1 >command2
+check [ "$(sed 's/imported2/imported/g' command2)" = "$(cat command)" ]
 expect 0 "$TRAIN" run $run --train-iters 1 --no-save --wandb-project a
 err_has "nothing to import into Weights & Biases without --save or --metrics"
 

@@ -123,3 +123,15 @@ expect 0 "$TRAIN" run $masked --train-iters 6 --save per-token-1 --calculate-per
 agree per-token per-token-1
 expect 0 ranks 2 "$TRAIN" run $masked --train-iters 6 --save per-token-2 --calculate-per-token-loss
 agree per-token per-token-2
+
+t "--use-tp-pp-dp-mapping: stages are numbered before data-parallel ranks, with the same results"
+for mapping in "" --use-tp-pp-dp-mapping; do
+    # shellcheck disable=SC2086
+    expect 0 "$TRAIN" run $tiny --train-iters 3 --save "map$mapping" --pp 2 --nproc-per-node 4 $mapping
+done
+same_weights map map--use-tp-pp-dp-mapping
+# the ranks that wrote weights: 0 and 2 of the first pipeline, or 0 and 1
+check [ "$(cd map/iter_0000003 && echo param-*)" = "param-00000.safetensors param-00002.safetensors" ]
+check [ "$(cd map--use-tp-pp-dp-mapping/iter_0000003 && echo param-*)" = "param-00000.safetensors param-00001.safetensors" ]
+expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --pp 2 --nproc-per-node 2 --use-tp-pp-dp-mapping
+err_has "--use-tp-pp-dp-mapping has no effect with one data-parallel process"

@@ -364,7 +364,6 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("deepspeed_mpi", SWITCH, why_10),
     WITHOUT("fp32-allreduce", SWITCH, why_7),
     REJECTED("recompute-modules", LIST, why_43),
-    REJECTED("use-tp-pp-dp-mapping", SWITCH, why_43),
     REJECTED("data-parallel-random-init", SWITCH, why_43),
     REJECTED("init-method-xavier-uniform", SWITCH, why_43),
     REJECTED("skip-train", SWITCH, why_43),
