@@ -168,6 +168,10 @@ struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64
 /* How a part's batches are cut; ready after job_open_data. */
 struct batch_layout job_layout(const struct job *j);
 
+/* All that `train run` does before its first step: world, checkpoint, tokenizer, model, data
+ * (prepare.c). */
+int job_prepare(struct job *j, struct err *e);
+
 void job_close(struct job *j);
 
 /* train run --export-hf OUT: the model at the end of a run as a folder of Hugging Face. Before the

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cli/stdout.h"
 #include "base/io/file.h"
 #include "base/format/json.h"
 #include "base/core/log.h"
@@ -131,30 +132,48 @@ static struct log_values values(const struct journal *j, const struct rank *r,
                                .ranks = r->comm.world};
 }
 
-static int write_line(struct journal *j, struct err *e)
+static bool writes(const struct journal *j)
+{
+    return j->metrics && !j->failed.code;
+}
+
+static void write_line(struct journal *j)
 {
     if (fwrite(j->line.data, 1, j->line.len, j->metrics) != j->line.len || fflush(j->metrics))
-        return err_sys(e, errno, "%s: cannot write %zu bytes", j->path, j->line.len);
-    return 0;
+        err_sys(&j->failed, errno, "%s: cannot write %zu bytes", j->path, j->line.len);
+}
+
+static void print_text(struct journal *j)
+{
+    if (j->unheard)
+        return;
+    if (fwrite(j->line.data, 1, j->line.len, stdout) == j->line.len && !fflush(stdout))
+        return;
+    const char *why = strerror(errno);
+    enum log_level level = log_get_level();
+    stdout_drop();
+    j->unheard = true;
+    if (level < LOG_WARN) /* the first process speaks for all, but this one alone knows */
+        log_set_level(LOG_WARN);
+    log_warn("standard output: cannot write: %s; the run goes on without its log lines there", why);
+    log_set_level(level);
 }
 
 /* Prints `line`: of the short ones what fits the terminal. */
-static int put_out(struct journal *j, struct err *e)
+static void put_out(struct journal *j)
 {
     if (j->silent)
-        return 0;
+        return;
     if (j->brief) {
         progress_fit(&j->line, progress_columns(STDOUT_FILENO));
         buf_addc(&j->line, '\n');
     }
     if (j->meter)
         progress_clear(j->meter);
-    if (fwrite(j->line.data, 1, j->line.len, stdout) != j->line.len || fflush(stdout))
-        return err_sys(e, errno, "standard output: cannot write %zu bytes", j->line.len);
-    return 0;
+    print_text(j);
 }
 
-static int print_line(struct journal *j, const struct log_values *step, struct err *e)
+static void print_line(struct journal *j, const struct log_values *step)
 {
     struct log_values v = *step;
     double now = clock_seconds();
@@ -173,7 +192,7 @@ static int print_line(struct journal *j, const struct log_values *step, struct e
     j->loss_sum = 0;
     j->steps = j->counted = 0;
     skips_line(&j->skips);
-    return put_out(j, e);
+    put_out(j);
 }
 
 /* In Megatron's words: what tensors take, and what the process has. */
@@ -221,8 +240,7 @@ static int print_timers(struct journal *j, struct rank *r, struct err *e)
         timer_points(j, r->at.iteration, t, sum, r->comm.world);
         if (j->meter)
             progress_clear(j->meter);
-        if (fwrite(j->line.data, 1, j->line.len, stdout) != j->line.len || fflush(stdout))
-            code = err_sys(e, errno, "standard output: cannot write %zu bytes", j->line.len);
+        print_text(j);
         free(sum);
     }
     memset(t->sum, 0, sizeof(t->sum));
@@ -260,24 +278,25 @@ int journal_step(struct journal *j, struct rank *r, const struct step_result *s,
         j->loss_sum += s->loss;
         j->counted++;
     }
-    if (j->metrics) {
+    if (writes(j)) {
         buf_reset(&j->line);
         logline_json(&j->line, &v);
-        code = write_line(j, e);
+        write_line(j);
     }
     double memory = 0, most;
-    if (!code && j->board.events.file && j->o->report.memory)
+    if (j->board.events.file && j->o->report.memory)
         memory_of_process(&memory, &most);
-    if (!code)
-        code = board_step(&j->board, &v, memory, e);
+    if (!j->failed.code)
+        board_step(&j->board, &v, memory, &j->failed);
     if (!j->memory_told && !j->silent && !j->brief)
         tell_memory(r);
     j->memory_told = true;
-    if (!code && r->at.iteration % j->o->log_interval == 0)
-        code = print_line(j, &v, e);
-    if (!code)
-        code = timers_step(&j->timers, r->at.iteration, e);
-    if (!code && j->timers.level && r->at.iteration % j->o->log_interval == 0)
+    if (r->at.iteration % j->o->log_interval == 0)
+        print_line(j, &v);
+    struct err why;
+    if (timers_step(&j->timers, r->at.iteration, &why) && !j->failed.code)
+        j->failed = why;
+    if (j->timers.level && r->at.iteration % j->o->log_interval == 0)
         code = print_timers(j, r, e);
     j->step_began = clock_seconds();
     return code || j->skips.n[SKIP_IN_A_ROW] < LOST_LIMIT ? code : tell_lost(j, r->at.iteration, e);
@@ -298,8 +317,8 @@ static void ruled_line(struct buf *out, int64_t iteration, const char *suffix, d
     free(rule);
 }
 
-int journal_evaluation(struct journal *j, const struct rank *r, const char *suffix,
-                       const char *part, double loss, struct err *e)
+void journal_evaluation(struct journal *j, const struct rank *r, const char *suffix,
+                        const char *part, double loss)
 {
     int64_t iteration = r->at.iteration;
     const struct events_limit at = journal_at(j, r);
@@ -310,17 +329,17 @@ int journal_evaluation(struct journal *j, const struct rank *r, const char *suff
                  loss, ppl);
     else
         ruled_line(&j->line, iteration, suffix, loss, ppl);
-    int code = put_out(j, e);
-    if (!code && j->metrics) {
+    put_out(j);
+    if (writes(j)) {
         buf_reset(&j->line);
         buf_addf(&j->line, "{\"iteration\": %lld, \"%s_loss\": ", (long long)iteration, part);
         jsonw_real(&j->line, loss);
         buf_adds(&j->line, "}\n");
-        code = write_line(j, e);
+        write_line(j);
     }
-    return code ? code
-                : board_evaluation(&j->board, &at, !strcmp(part, "valid") ? "validation" : part,
-                                   loss, e);
+    if (!j->failed.code)
+        board_evaluation(&j->board, &at, !strcmp(part, "valid") ? "validation" : part, loss,
+                         &j->failed);
 }
 
 static void mark_time(void *arg, enum rank_timer t, bool begins)
@@ -382,24 +401,27 @@ int journal_read_skips(struct journal *j, const struct ckpt *c, struct err *e)
     return code;
 }
 
-int journal_rewind(struct journal *j, const struct rank *r, int64_t consumed, struct err *e)
+/* The metrics file is written anew, up to the step at which the rank stands. */
+static void reopen_metrics(struct journal *j, const struct rank *r)
+{
+    fclose(j->metrics);
+    cut_back(j->path, r->at.iteration, &j->failed);
+    j->metrics = fopen(j->path, "ae");
+    if (!j->metrics && !j->failed.code)
+        err_sys(&j->failed, errno, "%s: cannot write", j->path);
+}
+
+void journal_rewind(struct journal *j, const struct rank *r, int64_t consumed)
 {
     const struct events_limit at = {r->at.iteration, consumed, consumed * j->seq_length};
-    int code = 0;
-    if (j->metrics) {
-        fclose(j->metrics);
-        code = cut_back(j->path, r->at.iteration, e);
-        j->metrics = fopen(j->path, "ae");
-        if (!code && !j->metrics)
-            code = err_sys(e, errno, "%s: cannot write", j->path);
-    }
-    if (!code)
-        code = board_rewind(&j->board, &at, e);
+    if (writes(j))
+        reopen_metrics(j, r);
+    if (!j->failed.code)
+        board_rewind(&j->board, &at, &j->failed);
     skips_rewind(&j->skips);
     j->steps = j->counted = 0;
     j->loss_sum = 0;
     j->since = j->step_began = clock_seconds();
-    return code;
 }
 
 void journal_pause_over(struct journal *j)
@@ -409,11 +431,12 @@ void journal_pause_over(struct journal *j)
     j->step_began = now;
 }
 
-int journal_sync(struct journal *j, struct err *e)
+void journal_sync(struct journal *j)
 {
-    if (j->metrics && (fflush(j->metrics) || fsync(fileno(j->metrics))))
-        return err_sys(e, errno, "%s: cannot sync", j->path);
-    return board_sync(&j->board, e);
+    if (writes(j) && (fflush(j->metrics) || fsync(fileno(j->metrics))))
+        err_sys(&j->failed, errno, "%s: cannot sync", j->path);
+    if (!j->failed.code)
+        board_sync(&j->board, &j->failed);
 }
 
 void journal_close(struct journal *j)

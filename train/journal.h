@@ -36,6 +36,8 @@ struct journal {
     struct board board;
     struct timers timers;
     bool memory_told;
+    bool unheard;      /* standard output could not be written: no line is printed any more */
+    struct err failed; /* the first of the run's files that could not be written; code 0: none */
     /* for the caller to set after journal_open: */
     struct progress *meter; /* wiped before a line is printed; NULL: none */
     bool brief;             /* short lines */
@@ -47,10 +49,15 @@ int journal_open(struct journal *j, const struct train_options *o, const struct 
 /* The journal of a process that says nothing: journal_step finds what another's finds. */
 void journal_open_silent(struct journal *j, const struct train_options *o, const struct rank *r);
 
-/* ERR_ANOMALY when too many steps in a row were skipped. */
+/*
+ * ERR_ANOMALY when too many steps in a row were skipped. Files that cannot be written are no error
+ * of the step, here and in all that follows: `failed` keeps the first one's sentence, nothing more
+ * is written to any, and the caller ends the run when the weights are saved. Where standard output
+ * cannot be written, a warning says so once, and the run goes on without it.
+ */
 int journal_step(struct journal *j, struct rank *r, const struct step_result *s, struct err *e);
-int journal_evaluation(struct journal *j, const struct rank *r, const char *suffix,
-                       const char *part, double loss, struct err *e);
+void journal_evaluation(struct journal *j, const struct rank *r, const char *suffix,
+                        const char *part, double loss);
 
 /* --timing-log-level: the rank's phases are timed from now on. On each rank, which must stay where
  * it is. ERR_IO. */
@@ -65,14 +72,14 @@ void journal_put_skips(struct journal *j, struct state_pairs *ret);
 int journal_read_skips(struct journal *j, const struct ckpt *c, struct err *e);
 
 /* The run went back to the step at which the rank stands, when it had consumed so many samples. */
-int journal_rewind(struct journal *j, const struct rank *r, int64_t consumed, struct err *e);
+void journal_rewind(struct journal *j, const struct rank *r, int64_t consumed);
 
 /* What went on since the last step was an evaluation or a checkpoint: the log's milliseconds are of
  * training alone. */
 void journal_pause_over(struct journal *j);
 
-/* Metrics so far are on disk. */
-int journal_sync(struct journal *j, struct err *e);
+/* Metrics so far are on disk, or `failed`. */
+void journal_sync(struct journal *j);
 void journal_close(struct journal *j);
 
 struct job;

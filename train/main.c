@@ -88,8 +88,10 @@ int main(int argc, char **argv)
         log_set_level(values.common.quiet     ? LOG_WARN
                       : values.common.verbose ? LOG_DEBUG
                                               : LOG_INFO);
-        if (o.verb == VERB_RUN)
+        if (o.verb == VERB_RUN) { /* which goes on when nobody reads what it prints */
+            signal(SIGPIPE, SIG_IGN);
             code = join_start(&values, &place, argv, &ended, &e);
+        }
         if (!code && ended < 0)
             code = join_world(&join, &values, &place, &world, &e);
         world.local = place.local_rank < 0 ? world.rank : place.local_rank;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
@@ -94,9 +95,28 @@ static void add_word(struct buf *b, const char *word)
     buf_addc(b, '\'');
 }
 
-int stop_tell(int number, const char *save, int64_t iteration, struct err *e)
+static const char *stop_by(int what)
 {
-    const char *by = number == SIGINT ? "Ctrl-C" : number == SIGTERM ? "SIGTERM" : "SIGUSR1";
+    return what == STOP_INTERVAL           ? "--exit-interval"
+           : what == STOP_MINUTES          ? "--exit-duration-in-mins"
+           : what == STOP_CONTROL          ? "the control file"
+           : what == STOP_SIGNAL + SIGINT  ? "Ctrl-C"
+           : what == STOP_SIGNAL + SIGTERM ? "SIGTERM"
+                                           : "SIGUSR1";
+}
+
+static int exit_code(int what, bool saved)
+{
+    if (what < STOP_CONTROL)
+        return 0;
+    if (what == STOP_SIGNAL + SIGINT) /* a person; a job script must not start it again */
+        return ERR_SIGINT;
+    return saved ? ERR_RESTART : what == STOP_CONTROL ? 0 : ERR_SIGTERM;
+}
+
+int stop_tell(int what, const char *save, int64_t iteration, struct err *e)
+{
+    const char *by = stop_by(what);
     long long at = (long long)iteration;
     struct buf b = {0};
     if (save) {
@@ -111,8 +131,8 @@ int stop_tell(int number, const char *save, int64_t iteration, struct err *e)
                  by, at);
     }
     buf_finish(&b);
-    int code = number == SIGINT ? 128 + SIGINT : save ? ERR_RESTART : 128 + SIGTERM;
-    if (e)
+    int code = exit_code(what, save != NULL);
+    if (e && code)
         *e = (struct err){.code = code};
     return code;
 }

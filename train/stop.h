@@ -22,8 +22,20 @@ int stop_asked(void);
 /* How often SIGUSR2 came. */
 int stop_saves(void);
 
-/* The end of a run that a signal asked to stop: says where it stands and how to resume. The code
- * that is returned has no sentence of its own. */
-int stop_tell(int number, const char *save, int64_t iteration, struct err *e);
+/* What is to be done after a step, the later the more pressing; from STOP_SIGNAL on, less that, the
+ * number of the signal by which somebody asked this process to end. */
+enum {
+    STOP_NOT,
+    STOP_TO_SAVE,  /* a checkpoint, and on */
+    STOP_INTERVAL, /* --exit-interval */
+    STOP_MINUTES,  /* --exit-duration-in-mins */
+    STOP_CONTROL,  /* the control file */
+    STOP_SIGNAL,
+    STOP_FAILED = 0x100 /* an error that leaves the weights as they were */
+};
+
+/* The end of a run that was stopped: says by what, where it stands and how to resume. The exit
+ * code, which has no sentence of its own: 0 by an option, for the command line asked for it. */
+int stop_tell(int what, const char *save, int64_t iteration, struct err *e);
 
 #endif

@@ -49,6 +49,7 @@ struct run {
     int saves;        /* of stop_saves, that were done */
     int asked;        /* what is to be done once no step is issued any more */
     struct err ahead; /* of a step that was issued before it was due; code 0: none */
+    struct err late;  /* ends the run when the weights are saved; code 0: none */
 };
 
 /* ---- checkpoints ------------------------------------------------------------------------- */
@@ -95,7 +96,7 @@ static int complete_save(struct run *r, int code, struct err *e)
     ckpt_writer_close(s->w);
     s->w = NULL;
     if (!code)
-        code = journal_sync(&r->journal, e);
+        journal_sync(&r->journal);
     if (!code && (j->o->keep || j->o->retain) && job_is_first(j))
         code = ckpt_retain(dir, j->o->keep ? (int)j->o->keep : 1, j->o->retain, s->iteration, e);
     code = job_agree(j, code, e);
@@ -185,7 +186,7 @@ static int evaluate(struct run *r, enum part part, const char *suffix, struct er
     code = step_evaluate(&j->rank, in, s.micros / model_merged(&j->rank.model), &loss, e);
     loader_destroy(in);
     if (!code)
-        code = journal_evaluation(&r->journal, &j->rank, suffix, part_name(part), loss, e);
+        journal_evaluation(&r->journal, &j->rank, suffix, part_name(part), loss);
     journal_pause_over(&r->journal);
     return code;
 }
@@ -208,9 +209,7 @@ static bool divides(int64_t interval, int64_t iteration)
     return interval > 0 && iteration % interval == 0;
 }
 
-/* After a step; ASKED and the number of the signal by which somebody asked this process to end. */
-enum { GO_ON, SAVE_NOW, END_WELL, ASKED };
-
+/* STOP_... (stop.h) of this process. */
 static int what_is_asked(struct run *r)
 {
     const struct train_options *o = r->job->o;
@@ -218,27 +217,29 @@ static int what_is_asked(struct run *r)
     enum control c = r->control && job_is_first(r->job) ? control_read(r->control) : 0;
     bool save_now = c == CONTROL_SAVE || saves != r->saves;
     r->saves = saves;
+    if (r->late.code || r->journal.failed.code)
+        return STOP_FAILED;
     if (stop_asked())
-        return ASKED + stop_asked();
+        return STOP_SIGNAL + stop_asked();
     if (c == CONTROL_STOP)
-        return END_WELL;
+        return STOP_CONTROL;
     if (o->exit_minutes > 0 && clock_seconds() - r->started > o->exit_minutes * 60)
-        return END_WELL;
-    return save_now ? SAVE_NOW : GO_ON;
+        return STOP_MINUTES;
+    return save_now ? STOP_TO_SAVE : STOP_NOT;
 }
 
 static int whether_to_stop(struct run *r)
 {
     bool ends = divides(r->job->o->exit_interval, r->job->rank.at.iteration);
     int asked = what_is_asked(r);
-    return ends && asked < END_WELL ? END_WELL : asked;
+    return ends && asked < STOP_INTERVAL ? STOP_INTERVAL : asked;
 }
 
 /* Keeps what is asked for. */
 static bool is_asked(struct run *r, int what)
 {
     r->asked = what > r->asked ? what : r->asked;
-    return r->asked != GO_ON;
+    return r->asked != STOP_NOT;
 }
 
 static int save_as_asked(struct run *r, struct err *e)
@@ -311,10 +312,9 @@ static int rewind_run(struct run *r, struct err *e)
     r->train = NULL;
     if (!code)
         code = open_train(r, e);
-    if (!code)
-        code = journal_rewind(&r->journal, &j->rank, ckpt_meta(j->ckpt)->consumed_samples, e);
     if (code)
         return code;
+    journal_rewind(&r->journal, &j->rank, ckpt_meta(j->ckpt)->consumed_samples);
     r->anomaly.n = 0;
     r->saved = j->rank.at.iteration;
     log_warn("anomaly at step %lld: back to the checkpoint of step %lld; the data since then are "
@@ -372,6 +372,21 @@ static int write_sample(struct run *r, struct err *e)
     return code;
 }
 
+/*
+ * An error that leaves the weights as they were before it ends the run after they are saved: 0, and
+ * it is kept. Not where the weights themselves are in doubt, and not where other processes wait for
+ * what this one did not do.
+ */
+static int end_later(struct run *r, int code, struct err *e)
+{
+    const struct rank *k = &r->job->rank;
+    bool doubt = code == ERR_FAULT || code == ERR_ANOMALY || code == ERR_INTEGRITY;
+    if (!code || doubt || !r->job->o->save || k->comm.world > 1 || !k->at.iteration)
+        return code;
+    r->late = *e;
+    return 0;
+}
+
 static int one_step(struct run *r, struct err *e)
 {
     struct job *j = r->job;
@@ -379,10 +394,10 @@ static int one_step(struct run *r, struct err *e)
     struct step_result s;
     j->rank.loss_limit = anomaly_limit(&r->anomaly);
     int code = take_step(r, &s, e);
+    if (code && !strstr(e->msg, ", step ")) /* which a watchdog's sentence has */
+        err_wrap(e, "step %lld", (long long)j->rank.at.iteration + 1);
     if (code)
-        return strstr(e->msg, ", step ")
-                   ? code /* a watchdog's sentence */
-                   : err_wrap(e, "step %lld", (long long)j->rank.at.iteration + 1);
+        return end_later(r, code, e);
     int64_t at = j->rank.at.iteration;
     guard_blocks(j, s.skipped);
     code = journal_step(&r->journal, &j->rank, &s, e);
@@ -396,7 +411,7 @@ static int one_step(struct run *r, struct err *e)
         code = guard_compare(j, e);
     if (!code && job_ready(j, PART_VALID) && divides(o->eval_interval, at) &&
         at < j->course.iterations)
-        code = evaluate(r, PART_VALID, "", e);
+        code = end_later(r, evaluate(r, PART_VALID, "", e), e);
     if (!code)
         code = finish_save(r, false, e);
     if (!code && divides(o->save_interval, at))
@@ -409,132 +424,61 @@ static int one_step(struct run *r, struct err *e)
     return code;
 }
 
+/* The newest weights, where it is not they that failed. */
+static int save_at_end(struct run *r, struct err *e)
+{
+    int code = save(r, e);
+    return code ? code : finish_save(r, true, e);
+}
+
+/* After STOP_FAILED on one of the processes: all have saved, with `code`. */
+static int end_failed(struct run *r, int code, struct err *e)
+{
+    struct err *why = r->late.code ? &r->late : &r->journal.failed;
+    if (code && e->msg[0])
+        log_warn("the weights of step %lld could not be saved: %s",
+                 (long long)r->job->rank.at.iteration, e->msg);
+    *e = *why;
+    return job_agree(r->job, why->code, e);
+}
+
 static int loop(struct run *r, struct err *e)
 {
     struct job *j = r->job;
-    int code = 0, stop = 0;
+    int code = 0, stop = STOP_NOT;
     while (!code && !stop && j->rank.at.iteration < j->course.iterations && data_left(r)) {
         code = one_step(r, e);
         if (!code)
             stop = world_max(&j->rank.comm, whether_to_stop(r));
         is_asked(r, stop);
-        stop = j->rank.steps_issued ? GO_ON : r->asked; /* it is done after that step */
+        stop = j->rank.steps_issued ? STOP_NOT : r->asked; /* it is done after that step */
         if (!j->rank.steps_issued)
-            r->asked = GO_ON;
-        if (stop == SAVE_NOW) {
+            r->asked = STOP_NOT;
+        if (stop == STOP_TO_SAVE) {
             code = save_as_asked(r, e);
             r->saves = stop_saves(); /* a signal to all ranks asks for one checkpoint */
-            stop = GO_ON;
+            stop = STOP_NOT;
         }
     }
     progress_finish(&r->meter);
-    r->ended = !code && (!stop || j->rank.at.iteration >= j->course.iterations);
     if (!code && !stop && (j->o->eval_iters > 0 || j->o->full_validation))
-        code = evaluate_at_end(r, e);
+        code = end_later(r, evaluate_at_end(r, e), e);
+    if (!code && !stop && world_max(&j->rank.comm, r->late.code || r->journal.failed.code))
+        stop = STOP_FAILED;
+    r->ended = !code && (!stop || j->rank.at.iteration >= j->course.iterations);
     if (!code)
-        code = save(r, e);
-    if (!code)
-        code = finish_save(r, true, e);
+        code = save_at_end(r, e);
     if (code)
         abandon_save(r);
-    if (code || stop < ASKED)
-        return code;
-    return stop_tell(stop - ASKED, j->o->save, j->rank.at.iteration, e);
+    if (stop == STOP_FAILED)
+        return end_failed(r, code, e);
+    if (!code && world_max(&j->rank.comm, r->journal.failed.code)) /* of its last lines */
+        return end_failed(r, code, e);
+    bool in_time = stop < STOP_CONTROL && r->ended;
+    return code || !stop || in_time ? code : stop_tell(stop, j->o->save, j->rank.at.iteration, e);
 }
 
 /* ---- set-up ------------------------------------------------------------------------------ */
-
-static int need_full(const struct job *j, struct err *e)
-{
-    int code = job_need(j, PART_VALID, e);
-    if (!code && job_once(j, PART_VALID) < (uint64_t)j->o->micro_batch)
-        code = err_set(e, ERR_USAGE,
-                       "--full-validation: the validation share has %llu samples, fewer than one "
-                       "micro-batch of %lld",
-                       (unsigned long long)job_once(j, PART_VALID), (long long)j->o->micro_batch);
-    return code;
-}
-
-static int open_data(struct job *j, struct err *e)
-{
-    const struct train_options *o = j->o;
-    uint64_t n[PARTS];
-    int code = gpt_samples((uint64_t)j->course.iterations, (uint64_t)o->eval_interval,
-                           (uint64_t)o->eval_iters, (uint64_t)j->global_batch, n, e);
-    if (!code) /* what a last batch would lack counts, too: Megatron-LM's order of the samples */
-        n[PART_TRAIN] =
-            (uint64_t)(o->course.train_samples > j->course.samples ? o->course.train_samples
-                                                                   : j->course.samples);
-    if (o->full_validation)
-        n[PART_VALID] = SAMPLES_ALL;
-    if (!code)
-        code = job_open_data(j, n, e);
-    if (!code)
-        code = job_need(j, PART_TRAIN, e);
-    for (enum part p = PART_VALID; !code && p < PARTS; p++)
-        if (job_empty(j, p))
-            code = job_need(j, p, e);
-    if (!code && o->full_validation)
-        code = need_full(j, e);
-    return code;
-}
-
-/* Until the model is known. */
-static int prepare_model(struct job *j, struct err *e)
-{
-    int code = job_open_manifest(j, e);
-    if (!code && job_is_first(j))
-        code = start_lock(j, e);
-    code = job_agree(j, code, e); /* the lock makes the folder that all look into */
-    if (!code)
-        code = start_find(j, false, e);
-    if (!code)
-        code = job_open_tokenizer(j, e);
-    if (!code)
-        code = job_spec(j, false, e);
-    if (!code)
-        code = job_read_kept(j, e);
-    return job_agree(j, code, e);
-}
-
-/* The first process makes the index maps that the others find. */
-static int open_data_in_turn(struct job *j, struct err *e)
-{
-    guard_enter(j, WATCH_INDEX);
-    int code = job_is_first(j) ? open_data(j, e) : 0;
-    code = job_agree(j, code, e);
-    if (!code && !job_is_first(j))
-        code = open_data(j, e);
-    return job_agree(j, code, e);
-}
-
-static int prepare(struct job *j, struct err *e)
-{
-    int code = job_open_world(j, e);
-    if (!code)
-        code = job_agree(j, guard_open(j, e), e);
-    if (!code)
-        code = job_agree(j, start_need(j, e), e);
-    if (!code)
-        code = prepare_model(j, e);
-    if (!code)
-        code = job_agree(j, export_check(j, e), e);
-    guard_enter(j, WATCH_LOAD);
-    if (!code)
-        code = job_open_rank(j, MODEL_TRAIN, e);
-    if (!code && j->ckpt && (j->ckpt_is_own || !j->o->finetune))
-        code = job_agree(j,
-                         earlier_compare(j->opts, j->ckpt,
-                                         j->o->override_schedule || j->o->checkpoint_schedule, e),
-                         e);
-    if (!code)
-        code = open_data_in_turn(j, e);
-    if (!code && job_is_first(j))
-        code = start_set_aside(j, e);
-    if (!code && job_is_first(j))
-        code = start_write_config(j, e);
-    return job_agree(j, code, e);
-}
 
 /* The meter is for a terminal; elsewhere the log lines tell where the run stands. */
 static void start_meter(struct run *r)
@@ -558,7 +502,7 @@ int verb_run(struct opts *opts, struct err *e)
     r.control = j.o->report.control ? mem_strdup(j.o->report.control)
                 : j.o->save         ? path_join(j.o->save, "control")
                                     : NULL;
-    int code = prepare(&j, e);
+    int code = job_prepare(&j, e);
     if (!code)
         journal_introduce(&j);
     if (!code && job_is_last(&j))

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <unistd.h>
 
 /* open() returns the lowest free descriptor: the one that was closed. */
@@ -23,6 +24,12 @@ void stdio_begin(bool quiet_pipe)
     signal(SIGXFSZ, SIG_IGN);
     if (quiet_pipe)
         signal(SIGPIPE, SIG_DFL);
+}
+
+void stdout_drop(void)
+{
+    __fpurge(stdout);
+    clearerr(stdout);
 }
 
 int stdout_finish(struct err *e)

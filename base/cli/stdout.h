@@ -16,6 +16,9 @@
  */
 void stdio_begin(bool quiet_pipe);
 
+/* After a write to stdout that failed: what it still holds is forgotten, and so is the failure. */
+void stdout_drop(void);
+
 /* Flushes stdout. ERR_IO if any output to it was lost, now or before. Keeps errno. */
 int stdout_finish(struct err *e);
 

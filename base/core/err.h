@@ -29,8 +29,9 @@
     X(ERR_ANOMALY, 6, "training diverged: NaN, Inf, or a loss spike with --on-anomaly stop")       \
     X(ERR_INTEGRITY, 7, "a checksum does not match, or a rewritten tokenizer gives other ids")     \
     X(ERR_FAULT, 70, "a device failed, a rank was lost or hangs")                                  \
-    X(ERR_RESTART, 75, "stopped by a signal after saving: the same command resumes")               \
-    X(ERR_SIGINT, 130, "ended by SIGINT (Ctrl-C)")                                                 \
+    X(ERR_RESTART, 75,                                                                             \
+      "stopped by SIGTERM, SIGUSR1 or the control file after saving: the same command resumes")    \
+    X(ERR_SIGINT, 130, "ended by SIGINT (Ctrl-C); train run has saved before, with --save")        \
     X(ERR_SIGTERM, 143, "ended by SIGTERM")
 
 #define ERR_CODE(name, number, meaning) name = number,

@@ -114,7 +114,8 @@ has_file steered/iter_0000001
 has_file steered/iter_0000003
 no_file steered/control
 echo "nonsense stop" >words
-expect 0 "$TRAIN" run $run --train-iters 9 --save steered --control-file words
+expect 75 "$TRAIN" run $run --train-iters 9 --save steered --control-file words
+err_has "stopped by the control file after step 4; to resume:"
 err_has "words: unknown word 'nonsense': expected save or stop"
 has_file steered/iter_0000004
 no_file steered/iter_0000005
@@ -122,6 +123,9 @@ no_file words
 echo save >words
 expect 0 "$TRAIN" run $run --train-iters 2 --no-save --control-file words
 err_has "nothing is saved: without --save DIR"
+echo stop >words
+expect 0 "$TRAIN" run $run --train-iters 2 --no-save --control-file words
+err_has "stopped by the control file after step 1; nothing was saved (--save DIR keeps the model)"
 
 t "SIGUSR2 saves, and the run trains on"
 "$TRAIN" run $run --train-iters 1000000 --save long >.out 2>.err &
