@@ -143,6 +143,46 @@ def bpe(r, pieces, falls_back):
             "ignore_merges": chance(r, .2), "vocab": {p: i for i, p in enumerate(pieces)}, "merges": merges}
 
 
+def spelled(text):
+    return "".join(LETTER[b] for b in text.encode())
+
+
+def level_bpe(r):
+    """Byte-level BPE with ignore_merges: random merges in a random order, which may not reach what they make, and orphans,
+    entries that no merge makes. Returns the texts of all entries of several bytes, too."""
+    words = r.sample(CLASSES, 30) + r.choices([" ab", "abc", "st", " est", "漢語", "12", "  ", "st st", "a b", "\n\n"], k=8)
+    pieces = {LETTER[b]: bytes([b]) for b in range(256)}
+    merges = []
+    for _ in range(r.choice([20, 100, 400])):
+        word = "".join(r.choices(words, k=r.randint(1, 3))).encode()
+        cut = r.randint(1, max(1, len(word) - 1))
+        known = list(pieces)[256:] + [LETTER[b] for b in word]
+        a, b = r.choices(known, k=2) if chance(r) else ("".join(LETTER[x] for x in part) for part in (word[:cut], word[cut:]))
+        if a in pieces and b in pieces and len(a) + len(b) < 24:
+            pieces[a + b] = pieces[a] + pieces[b]
+            merges.append([a, b])
+    for _ in range(r.choice([0, 5, 40])):
+        text = "".join(r.choices(words, k=r.randint(1, 3)))
+        pieces[spelled(text)] = text.encode()
+    merges = [list(x) for x in dict.fromkeys(map(tuple, merges))]
+    if chance(r, .7):
+        r.shuffle(merges)
+    names = list(pieces)
+    if chance(r, .3):
+        r.shuffle(names)
+    return {"type": "BPE", "dropout": None, "unk_token": None, "fuse_unk": False, "continuing_subword_prefix": None,
+            "end_of_word_suffix": None, "byte_fallback": False, "ignore_merges": chance(r, .85),
+            "vocab": {p: i for i, p in enumerate(names)}, "merges": merges}
+
+
+def level_steps(r):
+    last = dict(level(r), use_regex=chance(r, .15))
+    before = [{"type": "Digits", "individual_digits": chance(r)}, {"type": "Punctuation", "behavior": r.choice(BEHAVIORS)},
+              {"type": "WhitespaceSplit"}, {"type": "Split", "pattern": pattern(r), "behavior": r.choice(BEHAVIORS), "invert": False}]
+    steps = r.sample(before, r.choice([0, 0, 1, 1, 2]))
+    return {"type": "Sequence", "pretokenizers": steps + [last]} if steps else last
+
+
 def model(r):
     kind = r.choice(["BPE", "BPE", "BPE", "WordPiece", "WordLevel", "Unigram", "Unigram"])
     pieces = ["<unk>"] * chance(r, .85) + r.sample(LETTERS, r.randint(5, len(LETTERS))) + r.sample(PIECES, r.randint(3, len(PIECES)))
@@ -168,7 +208,8 @@ def model(r):
 
 def spec(seed):
     r = random.Random(seed)
-    m = model(r)
+    byte_level = seed % 3 == 2
+    m = level_bpe(r) if byte_level else model(r)
     vocab = m["vocab"] if isinstance(m["vocab"], dict) else {p: i for i, (p, _) in enumerate(m["vocab"])}
     added = [{"id": 0, "content": c, "single_word": chance(r, .25), "lstrip": chance(r, .25), "rstrip": chance(r, .25),
               "normalized": chance(r), "special": chance(r, .4)} for c in r.sample(ADDED, r.choice([0, 0, 1, 2, 4, 8]))]
@@ -177,20 +218,31 @@ def spec(seed):
         a["id"] = vocab.get(a["content"], free)
         free += a["id"] == free
     return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added,
-            "normalizer": normalizer(r) if chance(r, .7) else None, "pre_tokenizer": pre_tokenizer(r) if chance(r, .8) else None,
+            "normalizer": normalizer(r) if chance(r, .3 if byte_level else .7) else None,
+            "pre_tokenizer": level_steps(r) if byte_level else pre_tokenizer(r) if chance(r, .8) else None,
             "post_processor": post_processor(r, vocab), "decoder": decoder(r), "model": m}
 
 
-def texts(r, added):
-    out = ["", " ", "  ", "\n"]
+def texts(r, added, pieces):
+    """`pieces`: texts of entries that also appear alone, between others and at both ends."""
+    out = ["", " ", "  ", "\n"] + pieces
     for _ in range(60):
         parts = []
         for _ in range(int(r.expovariate(1 / 10)) + 1):
             kind = r.random()
-            part = r.choice(added) if kind < .25 and added else r.choice(CLASSES)
+            part = r.choice(added) if kind < .25 and added else r.choice(pieces if kind < .5 and pieces else CLASSES)
             parts += [part * r.randint(2, 60) if kind > .97 else part, " " * chance(r, .2)]
         out.append("".join(parts))
     return out
+
+
+def entries(path):
+    """The texts of a byte-level vocabulary's entries of several bytes."""
+    byte = {c: b for b, c in LETTER.items()}
+    with open(path, encoding="utf-8") as f:
+        spelled = [[byte.get(c) for c in p] for p in json.load(f)["model"]["vocab"] if len(p) > 1]
+    found = [bytes(p).decode(errors="replace") for p in spelled if None not in p]
+    return [t for t in found if "\ufffd" not in t][-150:]
 
 
 def ours(verb, path, key, items, *more):
@@ -214,7 +266,7 @@ def differences(path, seed):
     if t is None:
         return
     r = random.Random(seed + 1)
-    docs = texts(r, [a.content for a in t.get_added_tokens_decoder().values()])
+    docs = texts(r, [a.content for a in t.get_added_tokens_decoder().values()], entries(path) if seed % 3 == 2 else [])
     want = [(d, tried(t.encode, d)) for d in docs]
     docs, want = [d for d, w in want if w], [w for _, w in want if w]
     t.encode_special_tokens = True

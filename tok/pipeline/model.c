@@ -117,10 +117,13 @@ static int refuse_dropout(size_t n, struct err *e)
 static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       struct tok_ids *ids, struct err *e)
 {
-    int32_t whole = as_it_is(p, text, n);
+    int32_t whole = w->part ? -1 : as_it_is(p, text, n);
     bool done = false;
-    if (whole >= 0)
-        return model_put_id(ids, whole), 0;
+    if (whole >= 0) {
+        w->near = true;
+        model_put_id(ids, whole);
+        return 0;
+    }
     int code =
         n >= STREAM_FROM && can_stream(p, w) ? stream_encode(p, w, text, n, ids, &done, e) : 0;
     if (done || code)
@@ -403,6 +406,15 @@ int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *tex
         return word_encode(p, text, n, ids, e);
     }
     BUG("model %d", (int)p->spec.model);
+}
+
+int pipe_model_encode_part(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                           struct tok_ids *ids, struct err *e)
+{
+    w->part = true;
+    int code = pipe_model_encode(p, w, text, n, ids, e);
+    w->part = false;
+    return code;
 }
 
 /* The symbols of up to BPE_LANES short words, from the first on; stops at one that is a token as it

@@ -40,8 +40,8 @@ static bool has_symbols(const struct pipe *p)
     const struct tok_vocab *v = &p->spec.vocab;
     if (p->spec.model == MODEL_UNIGRAM)
         return true;
-    if (!p->bpe || p->letters)
-        return p->all_bytes;
+    if (!p->bpe || (p->letters && !p->all_bytes))
+        return false;
     for (uint32_t id = 0; id < v->npieces && p->spec.ignore_merges; id++)
         if (v->piece[id].n >= STREAMED)
             return false; /* a pre-token that is one token must not be merged */
@@ -130,6 +130,7 @@ static int open_stream_bytes(const struct run *r, size_t end, bool last)
     open_drop(&o->segment, gone);
     o->done = last ? 0 : end - gone;
     o->least = last ? 0 : o->least;
+    o->inside = true;
     return tok_sink_offer(r->w->sink, r->ids, r->e);
 }
 
@@ -197,7 +198,11 @@ static int open_segments(const struct run *r, bool end)
     while (!end && k && n - r->w->cut[k] < BEHIND)
         k--;
     size_t used = r->w->cut[k];
-    int code = k ? open_put_words(r, b->data, r->w->cut, k) : 0;
+    bool part = k == 1 && o->inside;
+    int code = part ? pipe_model_encode_part(r->p, r->w, b->data, used, r->ids, r->e)
+               : k  ? open_put_words(r, b->data, r->w->cut, k)
+                    : 0;
+    o->inside |= k > 0;
     r->tally->steps += n;
     open_drop(b, used);
     o->least = used ? 0 : 2 * n;
@@ -253,6 +258,7 @@ int open_feed(const struct run *r, const char *text, size_t n, bool end)
         if (o->segment.len == before)
             break;
     }
+    o->inside &= !end;
     return code;
 }
 
@@ -516,7 +522,7 @@ static void open_reset(struct pipe_open *o)
     o->begun = o->later = false;
     if (o->streaming)
         bpe_stream_put(o->stream, NULL, 0, true, pipe_put_stream, &(struct tok_ids){0});
-    o->streaming = o->feeding = o->unknown = false;
+    o->streaming = o->feeding = o->inside = o->unknown = false;
     o->switched = o->gap = o->cut = o->zero = o->piece = false;
     o->words.len = o->nwords = 0;
     if (o->found)

@@ -45,6 +45,7 @@ struct pipe_open {
                            bytes from `done` on are not in the stream */
     size_t done, least; /* least: bytes from which it is looked at again */
     bool streaming, unfit;
+    bool inside;  /* ids of the pre-token that is open were made: it is no token as a whole */
     bool unknown; /* of the pre-token that streams: an unknown symbol is pending */
     struct bpe_stream *stream;
     struct buf context;

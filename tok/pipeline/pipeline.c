@@ -268,14 +268,17 @@ static int encode_family(const struct pipe *p, struct pipe_work *w, const char *
     return code;
 }
 
-static int encode_pieces(const struct pipe *p, struct pipe_work *w, bool kept, struct tok_ids *ids,
-                         struct err *e)
+static int encode_pieces(const struct pipe *p, struct pipe_work *w, unsigned edge,
+                         struct tok_ids *ids, struct err *e)
 {
     int code = 0;
     for (size_t i = 0; i < w->npretokens && !code; i++) {
         const struct pretoken *s = &w->pretoken[i];
         const uint32_t at[2] = {s->at, s->at + s->n};
-        if (kept || p->random || s->n > CACHED_WORD_MAX)
+        bool kept = edge & EDGE_STRIPPED, last = i + 1 == w->npretokens;
+        if ((i == 0 && edge & EDGE_INSIDE) || (last && edge & EDGE_GOES_ON))
+            code = pipe_model_encode_part(p, w, w->text.data + s->at, s->n, ids, e);
+        else if (kept || p->random || s->n > CACHED_WORD_MAX)
             code = pipe_model_encode(p, w, w->text.data + s->at, s->n, ids, e);
         else
             code = word_cache_encode(w->cache, w->text.data, at, 1, pipe_model_words, p, w, ids, e);
@@ -345,7 +348,7 @@ static int encode_plain(const struct pipe *p, struct pipe_work *w, const char *t
     }
     size_t at = (size_t)(text - w->normal), zero = w->zero > at ? w->zero - at : 0;
     int code = pipe_pretokenize(p, w, text, n, edge, zero, e);
-    return code ? code : encode_pieces(p, w, edge & EDGE_STRIPPED, ids, e);
+    return code ? code : encode_pieces(p, w, edge, ids, e);
 }
 
 /* True if normalization changes nothing, by a quick test for normal forms. */

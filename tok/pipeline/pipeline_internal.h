@@ -32,9 +32,10 @@ enum {
 /*
  * The edges of a text that goes through the steps: EDGE_ZERO, it begins where the whole text does;
  * EDGE_CUT, it was split off there, so nothing is prepended to it; EDGE_STRIPPED, white space at
- * its ends is stripped already, and the caller caches its ids.
+ * its ends is stripped already, and the caller caches its ids; EDGE_INSIDE, the pre-token that it
+ * begins with began before it; EDGE_GOES_ON, the one that it ends with goes on after it.
  */
-enum { EDGE_ZERO = 1, EDGE_CUT = 2, EDGE_STRIPPED = 4 };
+enum { EDGE_ZERO = 1, EDGE_CUT = 2, EDGE_STRIPPED = 4, EDGE_INSIDE = 8, EDGE_GOES_ON = 16 };
 
 struct pipe {
     struct pipe_spec spec;
@@ -130,7 +131,9 @@ struct pipe_work {
     struct regex_work *regex;
     struct pipe_open *open; /* open_text.c; NULL before the first such text */
     bool met;               /* a special string was found that is an error */
-    bool near;  /* unigram: an earlier sum might have changed the path of the pre-token */
+    bool part; /* ignore_merges: what is encoded is not a whole pre-token, so it is merged */
+    bool near; /* other ids may be right where the text is only a part of its pre-token: unigram, an
+                  earlier sum might have changed the path; ignore_merges, it was taken whole */
     void *best; /* of unigram: the best path */
     size_t best_cap;
     struct unigram_stream *unigram; /* of a long pre-token; NULL before the first */
@@ -212,6 +215,9 @@ int pipe_model_open(struct pipe *p, struct err *e);
 void pipe_model_close(struct pipe *p);
 int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       struct tok_ids *ids, struct err *e);
+/* Of a part of a pre-token that ends at split points, which no token stands for as a whole. */
+int pipe_model_encode_part(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                           struct tok_ids *ids, struct err *e);
 
 /* The same for a list of pre-tokens that missed the cache (word_miss). */
 int pipe_model_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,

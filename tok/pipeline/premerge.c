@@ -19,6 +19,7 @@
 
 #include "base/core/bytes.h"
 #include "base/core/mem.h"
+#include "tok/pipeline/open_text.h"
 #include "tok/pipeline/pipeline_internal.h"
 
 enum {
@@ -380,12 +381,17 @@ int pipe_premerge_words(const void *state, void *scratch, struct word_list *list
  * Under ignore_merges a pre-token that is itself a token becomes that id, even if merging does not
  * produce it. For all tokens but some hundreds it does. So pre-tokens are merged and split like
  * those of any other vocabulary, and only these few tokens are looked up first.
+ *
+ * Where a scanner has the pre-tokens, cut_segments keeps those whole that such a token concerns.
+ * Where raw text is split into segments, before its pre-tokens are known, there are no split points
+ * inside these tokens, and a segment that is one is looked up only as a whole pre-token.
  */
 
 struct reach {
     const struct pipe *p;
     uint8_t *missed; /* by id: merging does not produce it */
     size_t nmissed;
+    bool longest; /* one of them is longer than what is encoded before its pre-token ends */
     uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES], id[BPE_LANES];
     size_t count;
 };
@@ -394,6 +400,7 @@ static void note(struct reach *r, uint32_t id, bool reached)
 {
     r->missed[id] = !reached;
     r->nmissed += !reached;
+    r->longest |= !reached && r->p->spec.vocab.piece[id].n >= LONG;
 }
 
 static void merge_batch(struct reach *r)
@@ -447,15 +454,19 @@ void pipe_open_ignore_merges(struct pipe *p)
 {
     struct reach r = {.p = p, .missed = mem_new(p->spec.vocab.npieces + 1, 1)};
     p->by_merges = p->all_bytes;
+    if (p->by_merges)
+        find_missed(&r);
+    p->by_merges &= !r.longest;
     if (!p->by_merges) {
         pipe_open_whole(p, NULL);
     } else {
-        find_missed(&r);
         pipe_open_cuts(p, r.missed);
         if (r.nmissed) {
             pipe_open_whole(p, r.missed);
             cut_around(&p->cut, &p->whole);
         }
+        for (size_t i = 0; i < p->whole.n && p->family == SCAN_NONE; i++)
+            cut_add(&p->cut, p->whole.text[i].p, p->whole.text[i].n);
     }
     free(r.missed);
 }

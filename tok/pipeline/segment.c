@@ -160,6 +160,15 @@ struct job {
     struct tok_ids *ids;
     struct tok_tally *tally;
     struct err *e;
+    bool inside; /* where the rest begins a pre-token goes on; if t->wholes */
+};
+
+/* Some of the segments of a text: s.text[s.start[i] .. s.start[i + 1]), i < s.n. */
+struct segments {
+    const char *text;
+    const uint32_t *start;
+    size_t n;
+    unsigned edge; /* EDGE_INSIDE, EDGE_GOES_ON: of all of it; if t->wholes */
 };
 
 /* An optional space, then one pre-token; only ' ' separates pre-tokens without being one itself. */
@@ -258,7 +267,8 @@ static int merge_direct(const struct pipe *p, struct pipe_work *w, struct word_l
 
 /*
  * Some segments are not cached: those with the string of a special token, which is counted each
- * time, and those of a pre-token with scores so close that the sum before them may decide.
+ * time, those of a pre-token with scores so close that the sum before them may decide, and those
+ * with a pre-token that is a token although merging does not make it: it may be only a part of one.
  */
 static int miss_part(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                      struct tok_ids *ids, struct err *e)
@@ -269,6 +279,7 @@ static int miss_part(const struct pipe *p, struct pipe_work *w, const char *text
     int code = make_direct(p, w, text, n)
                    ? pipe_model_encode(p, w, w->text.data, w->text.len, ids, e)
                    : pipe_encode_run(p, w, text, n, EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
+    w->near &= p->segments->wholes || p->segments->sums;
     w->near &= !(p->segments->fresh && *text == ' '); /* no sum precedes it */
     if (!tally.specials && (code || !w->near))
         return code;
@@ -306,12 +317,27 @@ static int put_kept(const struct job *j, const char *text, const uint32_t *start
     return word_cache_encode(j->w->segments->cache, text, start, n, miss, j->p, j->w, j->ids, j->e);
 }
 
-/* Encodes the segments text[start[i] .. start[i + 1]), i < n; the pre-token around an odd one is
- * encoded whole. The odd one found need not be the first. */
-static int put_run(const struct job *j, const char *text, const uint32_t *start, size_t n)
+/* The edges of segments `from` to `end`, if t->wholes. */
+static unsigned edges_of(const struct job *j, const struct segments *s, size_t from, size_t end)
 {
+    unsigned edge = EDGE_CUT;
+    if (!j->p->segments->wholes)
+        return edge;
+    if (from ? !is_boundary(j->p, j->w, s->text, s->start[from]) : s->edge & EDGE_INSIDE)
+        edge |= EDGE_INSIDE;
+    if (end < s->n ? !is_boundary(j->p, j->w, s->text, s->start[end]) : s->edge & EDGE_GOES_ON)
+        edge |= EDGE_GOES_ON;
+    return edge;
+}
+
+/* Encodes segments `done` to n; the pre-token around an odd one is encoded whole, if scores are
+ * summed. The odd one found need not be the first. */
+static int put_run(const struct job *j, const struct segments *s, size_t done, size_t n)
+{
+    const char *text = s->text;
+    const uint32_t *start = s->start;
     int code = 0;
-    for (size_t done = 0; done < n && !code;) {
+    while (done < n && !code) {
         code = put_kept(j, text, start + done, n - done);
         const char *odd = j->w->segments->odd;
         if (!odd)
@@ -322,9 +348,10 @@ static int put_run(const struct job *j, const char *text, const uint32_t *start,
                 from = end;
         while (j->p->segments->sums && end < n && !is_boundary(j->p, j->w, text, start[end]))
             end++;
-        code = put_run(j, text, start + done, from - done);
+        code = put_run(j, s, done, from);
         if (!code)
-            code = put_part(j, text + start[from], start[end] - start[from], EDGE_CUT);
+            code = put_part(j, text + start[from], start[end] - start[from],
+                            edges_of(j, s, from, end));
         done = end;
     }
     return code;
@@ -371,27 +398,33 @@ static int segment_put_piece(const struct job *j, const char *text, size_t n)
     return w->odd ? put_part(j, text, n, EDGE_CUT) : code;
 }
 
-/* Encodes segments from boundary to boundary; pre-tokens with one that is likely to be odd are
- * encoded separately. */
-static int put_parts(const struct job *j, const char *text, const uint32_t *start, size_t n)
+/* Encodes segments from boundary to boundary; one that is likely to be odd, or the pre-token around
+ * it if scores are summed, is encoded separately. */
+static int put_parts(const struct job *j, const struct segments *s)
 {
+    const struct pipe_segments *t = j->p->segments;
+    const char *text = s->text;
+    const uint32_t *start = s->start;
     int code = 0;
     size_t done = 0, i = 0;
-    for (; i < n && !code && j->p->segments->sums; i++) {
+    for (; i < s->n && !code && (t->sums || t->wholes); i++) {
         if (!was_odd(j->w->segments, text + start[i], start[i + 1] - start[i]))
             continue;
         size_t from = i, end = i + 1;
-        while (from > done && !is_boundary(j->p, j->w, text, start[from]))
+        while (t->sums && from > done && !is_boundary(j->p, j->w, text, start[from]))
             from--;
-        while (end < n && !is_boundary(j->p, j->w, text, start[end]))
+        while (t->sums && end < s->n && !is_boundary(j->p, j->w, text, start[end]))
             end++;
-        code = put_run(j, text, start + done, from - done);
-        if (!code)
+        code = put_run(j, s, done, from);
+        if (!code && t->sums)
             code = segment_put_piece(j, text + start[from], start[end] - start[from]);
+        else if (!code)
+            code = put_part(j, text + start[from], start[end] - start[from],
+                            edges_of(j, s, from, end));
         done = end;
         i = end - 1;
     }
-    return code ? code : put_run(j, text, start + done, n - done);
+    return code ? code : put_run(j, s, done, s->n);
 }
 
 /*
@@ -399,7 +432,7 @@ static int put_parts(const struct job *j, const char *text, const uint32_t *star
  * or the part before its last split point. Where scores are summed that is the last boundary, and
  * more than PIECE bytes without one are not split.
  */
-static int put_chunk(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
+static int put_chunk(struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
 {
     const struct pipe_segments *t = j->p->segments;
     uint32_t *start = room_for(j->w->segments, n + 16);
@@ -410,7 +443,12 @@ static int put_chunk(const struct job *j, const char *text, size_t n, bool last,
     while (!last && t->sums && k && !is_boundary(j->p, j->w, text, start[k]))
         k--;
     *ret_used = start[k];
-    return put_parts(j, text, start, k);
+    if (!k)
+        return 0;
+    struct segments s = {text, start, k, j->inside ? EDGE_INSIDE : 0};
+    j->inside = t->wholes && !last && !is_boundary(j->p, j->w, text, start[k]);
+    s.edge |= j->inside ? EDGE_GOES_ON : 0;
+    return put_parts(j, &s);
 }
 
 /* A start of a character not far after `at`. */
@@ -422,7 +460,7 @@ static size_t chunk_end(const char *text, size_t at, size_t n)
 }
 
 /* All but the first segment. */
-static int put_rest(const struct job *j, const char *text, size_t n)
+static int put_rest(struct job *j, const char *text, size_t n)
 {
     size_t at = 0, used = 1, most = CHUNK;
     int code = 0;
@@ -474,7 +512,8 @@ size_t segments_cut(const struct pipe *p, const char *text, size_t n)
 {
     const struct pipe_spec *s = &p->spec;
     const unsigned char *u = (const unsigned char *)text;
-    const unsigned char(*cut)[16] = p->segments->merges ? p->segments->cut : p->segments->boundary;
+    const struct pipe_segments *t = p->segments;
+    const unsigned char(*cut)[16] = t->merges && !t->wholes ? t->cut : t->boundary;
     enum { TRIES = 1 << 12 };
     for (size_t i = 0; i < s->nnorm; i++)
         if (s->norm[i].kind == NORM_STRIP || s->norm[i].kind == NORM_PREPEND)
@@ -501,7 +540,7 @@ bool segments_free(const struct pipe *p, struct pipe_work *w, const char *text, 
 
 size_t segments_last(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
 {
-    enum place least = p->segments->sums ? BOUNDARY : BETWEEN;
+    enum place least = p->segments->sums || p->segments->wholes ? BOUNDARY : BETWEEN;
     if (!w->segments)
         w->segments = segments_work_create(p);
     for (size_t at = n, k; at && (at = utf8_before(text, at)) > 0;) {
@@ -515,14 +554,14 @@ size_t segments_last(const struct pipe *p, struct pipe_work *w, const char *text
 int segments_rest(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                   struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
-    struct job j = {p, w, ids, tally, e};
+    struct job j = {p, w, ids, tally, e, false};
     return put_rest(&j, text, n);
 }
 
 int segments_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                     unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
-    struct job j = {p, w, ids, tally, e};
+    struct job j = {p, w, ids, tally, e, false};
     if (!w->segments)
         w->segments = segments_work_create(p);
     const char *begin = text;
@@ -532,6 +571,7 @@ int segments_encode(const struct pipe *p, struct pipe_work *w, const char *text,
     if (text > begin)
         edge &= ~(unsigned)EDGE_ZERO;
     size_t first = first_cut(p, w, text, n);
-    int code = put_part(&j, text, first, edge);
+    j.inside = p->segments->wholes && first < n && !is_boundary(p, w, text, first);
+    int code = put_part(&j, text, first, edge | (j.inside ? EDGE_GOES_ON : 0));
     return code || first == n ? code : put_rest(&j, text + first, n - first);
 }

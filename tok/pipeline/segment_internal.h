@@ -18,8 +18,9 @@ struct pipe_segments {
     struct buf begin, end; /* their first and last characters */
     bool merges;           /* p->cut finds positions that no token spans */
     bool sums;             /* likewise, but the model sums scores over a pre-token */
-    bool fallback;         /* a split may be next to a character that is not in the vocabulary */
-    bool direct; /* the model sees a segment of unchanged characters as it is, but for spaces */
+    bool wholes;   /* ignore_merges: a pre-token may be a token that merging does not make */
+    bool fallback; /* a split may be next to a character that is not in the vocabulary */
+    bool direct;   /* the model sees a segment of unchanged characters as it is, but for spaces */
     struct string_ref space; /* what spaces become; n is 0: a segment that has one is not direct */
     char space_text[4];
     bool spaces;                /* also inside a segment */

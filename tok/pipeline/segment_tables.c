@@ -45,7 +45,7 @@ enum place segments_place_of(const struct pipe *p, struct sides before, struct s
         return INSIDE; /* after a token something would be prepended */
     if (v != ACROSS_BESIDE)
         return v == ACROSS_PARTED ? BOUNDARY : INSIDE;
-    if (!(t->merges || t->sums) || (t->has_tokens && t->prefixes) ||
+    if (!(t->merges || t->sums) || (t->has_tokens && (t->prefixes || t->wholes)) ||
         !(t->fallback || before.last & behind.first & SIDE_WHOLE))
         return INSIDE;
     at = put_pair(text, a, b, &n);
@@ -213,6 +213,7 @@ void segments_open(struct pipe *p, struct pipe_work *w)
         t->strip_right |= p->spec.norm[i].right;
     }
     t->merges = p->spec.model == MODEL_BPE && p->cuts;
+    t->wholes = t->merges && p->cut.whole;
     t->sums = p->spec.model == MODEL_UNIGRAM;
     t->fallback =
         p->letters ||

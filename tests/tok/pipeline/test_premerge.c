@@ -7,10 +7,17 @@
 #include "tok/text/byte_alphabet.h"
 #include "tok/pipeline/pipeline_internal.h"
 
-/* Random vocabularies whose merges split characters anywhere, in any order, against merges made one
- * by one. All texts are letters and so one pre-token. */
+/* Random vocabularies whose merges split characters anywhere, in any order, and with tokens that no
+ * merge makes, against merges made one by one. All texts are letters and so one pre-token. */
 
 enum { MOST = 400, TEXT = 40 };
+
+#define LEVEL                                                                                      \
+    "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,"                    \
+    "\"use_regex\":false}"
+static const char *const pre[] = {
+    HF_LEVEL("false"), LEVEL,
+    "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"}," LEVEL "]}"};
 
 struct merge {
     int left, right, id;
@@ -133,6 +140,10 @@ static void learn(struct vocabulary *v)
         v->merge[a] = v->merge[b];
         v->merge[b] = was;
     }
+    for (uint32_t n = draw(v, 2) ? 0 : draw(v, 12); n && v->ids < 256 + MOST; n--) {
+        fill(v, &text);
+        add_token(v, text.data, text.len);
+    }
     buf_finish(&text);
 }
 
@@ -169,7 +180,7 @@ static struct tokenizer *open_vocabulary(const struct vocabulary *v)
         buf_addf(&b, "\"]");
     }
     buf_addf(&b, "]}");
-    struct hf_make m = {.pre = HF_LEVEL("false"), .model = buf_str(&b)};
+    struct hf_make m = {.pre = pre[v->stream % 3], .model = buf_str(&b)};
     hf_text(&file, &m);
     T_OK(hf_open_text(file.data, file.len, TOK_SPECIALS_TEXT, &t, &e), &e);
     buf_finish(&b);
@@ -195,16 +206,28 @@ static void same(struct vocabulary *v, const struct tokenizer *t, struct tok_wor
     tok_ids_finish(&ids);
 }
 
+static void vocabulary_make(struct vocabulary *v, uint64_t stream)
+{
+    *v = (struct vocabulary){.stream = stream};
+    for (int i = 0; i < 256; i++)
+        add_token(v, (char[]){(char)i}, 1);
+    v->ignore = draw(v, 2) == 0;
+    learn(v);
+}
+
+static void vocabulary_finish(struct vocabulary *v)
+{
+    for (int i = 0; i < v->ids; i++)
+        free(v->token[i]);
+}
+
 static void any_vocabulary(void)
 {
-    uint64_t rounds = getenv("WEFT_FULL") ? 2000 : 200;
+    uint64_t rounds = getenv("WEFT_FULL") ? 2000 : 300;
     for (uint64_t n = 0; n < rounds; n++) {
-        struct vocabulary v = {.stream = n};
+        struct vocabulary v;
         struct buf text = {0};
-        for (int i = 0; i < 256; i++)
-            add_token(&v, (char[]){(char)i}, 1);
-        v.ignore = draw(&v, 3) == 0;
-        learn(&v);
+        vocabulary_make(&v, n);
         struct tokenizer *t = open_vocabulary(&v);
         struct tok_work *w = tok_work_create(t);
         for (int i = 0; i < 40; i++) {
@@ -213,10 +236,49 @@ static void any_vocabulary(void)
         }
         tok_work_destroy(w);
         tok_close(t);
-        for (int i = 0; i < v.ids; i++)
-            free(v.token[i]);
+        vocabulary_finish(&v);
         buf_finish(&text);
     }
 }
 
-T_MAIN(T_CASE(any_vocabulary))
+/* A pre-token much longer than any token, by parts, the last of which begins in its last token: the
+ * ids of merging. */
+static void long_pretokens_are_merged(void)
+{
+    enum { BYTES = 290000 };
+    for (uint64_t n = 0; n < (getenv("WEFT_FULL") ? 400U : 40U); n++) {
+        struct vocabulary v;
+        struct tok_ids ids = {0}, want = {0};
+        struct buf text = {0}, part = {0};
+        struct err e;
+        vocabulary_make(&v, n);
+        v.ignore = true;
+        struct tokenizer *t = open_vocabulary(&v);
+        v.ignore = false;
+        struct tokenizer *merging = open_vocabulary(&v);
+        struct tok_work *w = tok_work_create(t), *plain = tok_work_create(merging);
+        while (text.len < BYTES) {
+            fill(&v, &part);
+            buf_add(&text, part.data, part.len);
+        }
+        int last = v.ids - 1 - (int)draw(&v, v.ids > 270 ? 12 : 1);
+        buf_add(&text, v.token[last], v.length[last]);
+        T_OK(tok_encode(merging, plain, text.data, text.len, &want, &e), &e);
+        size_t k = text.len - 1 - draw(&v, (uint32_t)v.length[last]);
+        T_OK(tok_encode_part(t, w, text.data, k, false, &ids, &e), &e);
+        T_OK(tok_encode_part(t, w, text.data + k, text.len - k, true, &ids, &e), &e);
+        T_EQ(ids.n, want.n);
+        T_MEM(ids.id, want.id, want.n * sizeof(*want.id));
+        tok_work_destroy(w);
+        tok_work_destroy(plain);
+        tok_close(t);
+        tok_close(merging);
+        tok_ids_finish(&ids);
+        tok_ids_finish(&want);
+        vocabulary_finish(&v);
+        buf_finish(&text);
+        buf_finish(&part);
+    }
+}
+
+T_MAIN(T_CASE(any_vocabulary), T_CASE(long_pretokens_are_merged))
