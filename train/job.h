@@ -151,6 +151,7 @@ int job_need(const struct job *j, enum part p, struct err *e);
 bool job_ready(const struct job *j, enum part p);
 bool job_empty(const struct job *j, enum part p);
 uint64_t job_once(const struct job *j, enum part p);
+uint64_t job_there(const struct job *j, enum part p); /* the same, if more samples were wanted */
 
 /*
  * What an evaluation reads: micro-batches, from which sample on. The samples follow from the step

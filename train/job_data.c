@@ -175,7 +175,9 @@ bool job_empty(const struct job *j, enum part p)
 {
     if (j->mocked)
         return j->mock[p].documents && !j->mock[p].once;
-    return j->packed ? j->pack.empty[p] : j->data.empty[p] != NULL;
+    if (j->packed)
+        return j->pack.empty[p];
+    return j->data.empty[p] || (p == PART_TEST && j->data.lacking.code);
 }
 
 uint64_t job_once(const struct job *j, enum part p)
@@ -183,6 +185,11 @@ uint64_t job_once(const struct job *j, enum part p)
     if (j->mocked)
         return j->mock[p].once;
     return j->packed ? j->pack.part[p].n : blend_set_once(&j->data.part[p]);
+}
+
+uint64_t job_there(const struct job *j, enum part p)
+{
+    return j->mocked || j->packed ? job_once(j, p) : blend_set_there(&j->data.part[p]);
 }
 
 struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64_t interval,
@@ -217,7 +224,8 @@ int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
                                  .seed = (uint32_t)o->seed,
                                  .limit = j->spec.vocab,
                                  .pad = -1,
-                                 .save = !o->no_index_cache};
+                                 .save = !o->no_index_cache,
+                                 .spare_test = true};
     for (int p = 0; p < PARTS; p++)
         c.own[p] = &j->lists.own[p];
     memcpy(c.samples, samples, sizeof(c.samples));

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "base/core/log.h"
 #include "train/earlier.h"
 #include "train/guard.h"
 #include "train/job.h"
@@ -12,6 +15,73 @@ static int need_full(const struct job *j, struct err *e)
                        "--full-validation: the validation share has %llu samples, fewer than one "
                        "micro-batch of %lld",
                        (unsigned long long)job_once(j, PART_VALID), (long long)j->o->micro_batch);
+    return code;
+}
+
+/* Samples of a share: those that the run asks for, and those in which no token comes twice. */
+struct supply {
+    uint64_t wanted, once;
+    int64_t repeats; /* the step in which its data begin again; 0: none does */
+};
+
+/* Step in which the evaluation reads the first sample that was read before. */
+static int64_t valid_repeats(const struct job *j, uint64_t once)
+{
+    const struct train_options *o = j->o;
+    int64_t each = o->eval_iters * j->global_batch, end = j->course.iterations;
+    uint64_t turn = once / (uint64_t)each; /* the evaluation that is the first to do so, from 0 */
+    if (turn > (uint64_t)((end - 1) / o->eval_interval))
+        return 0;
+    int64_t step = ((int64_t)turn + 1) * o->eval_interval;
+    return step < end ? step : end;
+}
+
+static struct supply supply_of(const struct job *j, enum part p, uint64_t wanted)
+{
+    struct supply s = {.wanted = wanted, .once = job_there(j, p)};
+    bool all = wanted == SAMPLES_ALL;
+    if (all) /* in each evaluation */
+        s.wanted = s.once;
+    if (p == PART_TRAIN)
+        s.repeats = course_step_of(&j->course, (int64_t)s.once);
+    else if (p == PART_VALID && !all)
+        s.repeats = valid_repeats(j, s.once);
+    else if (p == PART_TEST && s.once < s.wanted)
+        s.repeats = j->course.iterations;
+    return s;
+}
+
+/* A line for each share that is read. */
+static void tell_supply(const struct job *j, const uint64_t wanted[PARTS])
+{
+    log_info("data    samples wanted  without repeats   epochs  repeats from");
+    for (enum part p = 0; p < PARTS; p++) {
+        struct supply s = job_ready(j, p) ? supply_of(j, p, wanted[p]) : (struct supply){0};
+        char epochs[32] = "-", from[32] = "-";
+        if (s.once)
+            snprintf(epochs, sizeof(epochs), "%.2f", (double)s.wanted / (double)s.once);
+        if (s.repeats)
+            snprintf(from, sizeof(from), "step %lld", (long long)s.repeats);
+        if (job_ready(j, p))
+            log_info("%-6s %15llu  %15llu  %7s  %s", part_name(p), (unsigned long long)s.wanted,
+                     (unsigned long long)s.once, epochs, from);
+        else
+            log_info("%-6s            none", part_name(p));
+    }
+}
+
+/* The shares that the run asks for. A test share that is empty is left out, as in Megatron-LM. */
+static int need_shares(struct job *j, struct err *e)
+{
+    struct err why = {0};
+    int code = job_need(j, PART_TRAIN, e);
+    if (!code && job_empty(j, PART_VALID))
+        code = job_need(j, PART_VALID, e);
+    if (!code && j->o->full_validation)
+        code = need_full(j, e);
+    if (!code && job_empty(j, PART_TEST) && job_need(j, PART_TEST, &why))
+        log_warn("%s%s%s%s; the run ends without an evaluation on it", why.msg,
+                 why.hint[0] ? " (" : "", why.hint, why.hint[0] ? ")" : "");
     return code;
 }
 
@@ -30,12 +100,9 @@ static int open_data(struct job *j, struct err *e)
     if (!code)
         code = job_open_data(j, n, e);
     if (!code)
-        code = job_need(j, PART_TRAIN, e);
-    for (enum part p = PART_VALID; !code && p < PARTS; p++)
-        if (job_empty(j, p))
-            code = job_need(j, p, e);
-    if (!code && o->full_validation)
-        code = need_full(j, e);
+        code = need_shares(j, e);
+    if (!code && job_is_first(j))
+        tell_supply(j, n);
     return code;
 }
 

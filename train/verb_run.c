@@ -267,13 +267,12 @@ static bool may_run_ahead(const struct run *r)
     const struct job *j = r->job;
     const struct train_options *o = j->o;
     const struct rank *k = &j->rank;
-    int64_t at = k->at.iteration + 1, samples = rank_samples(k);
+    int64_t at = k->at.iteration + 1;
     bool pause = divides(o->check_replicas, at) || divides(o->save_interval, at) ||
                  divides(o->exit_interval, at) || divides(o->eval_interval, at) ||
                  divides(o->report.sample_interval, at);
     return !k->dev.desc.host && k->comm.world == 1 && !pause && step_may_issue(k) &&
-           at < j->course.iterations &&
-           (uint64_t)(k->at.consumed + 2 * samples) <= job_feed(j, PART_TRAIN).count;
+           at < j->course.iterations;
 }
 
 /* Issues the step, if it is not yet, and the one after it, if that may be, and completes it. */
@@ -342,19 +341,6 @@ static int judge(struct run *r, const struct step_result *s, struct err *e)
     err_set(e, ERR_ANOMALY, "step %lld: the loss is %g, the gradient norm %g", at, s->loss,
             s->grad_norm);
     return err_hint(e, "--on-anomaly stop ends the run here; the last checkpoint is intact");
-}
-
-/* A rewind, of this process or of one before it, may have skipped too many samples. */
-static bool data_left(const struct run *r)
-{
-    const struct job *j = r->job;
-    const struct rank *k = &j->rank;
-    int64_t next =
-        k->config.ramp.increment ? ramp_at(&k->config.ramp, k->at.consumed) : rank_samples(k);
-    if ((uint64_t)(k->at.consumed + next) <= job_feed(j, PART_TRAIN).count)
-        return true;
-    log_warn("no data are left for step %lld: the run ends", (long long)j->rank.at.iteration + 1);
-    return false;
 }
 
 /* A text by the checkpoint of this step. */
@@ -446,7 +432,7 @@ static int loop(struct run *r, struct err *e)
 {
     struct job *j = r->job;
     int code = 0, stop = STOP_NOT;
-    while (!code && !stop && j->rank.at.iteration < j->course.iterations && data_left(r)) {
+    while (!code && !stop && j->rank.at.iteration < j->course.iterations) {
         code = one_step(r, e);
         if (!code)
             stop = world_max(&j->rank.comm, whether_to_stop(r));

@@ -117,14 +117,14 @@ static int fill_rows(const struct feed *f, struct batch *b, int32_t *ends, struc
                              .loss_mask = b->loss_mask + at,
                              .position = b->position + at,
                              .ends = ends};
-        code = f->row(f->self, b->first + q, &r, e);
+        code = f->row(f->self, (b->first + q) % f->count, &r, e);
         for (uint32_t i = 0; i < r.nends && !code; i++)
             b->start[++b->nstretch] = (int32_t)at + ends[i];
     }
     return code;
 }
 
-/* Number of row 0 in the dataset's order. */
+/* Number of row 0. */
 static int first_sample(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
                         uint64_t micro, uint64_t *ret, struct err *e)
 {
@@ -132,7 +132,7 @@ static int first_sample(const struct feed *f, const struct batch_layout *l, uint
     if (!checked_mul((uint64_t)l->rows * l->ranks, micro, &step) ||
         !checked_add(first, step, &first) ||
         !checked_add(first, (uint64_t)l->rank * l->rows, &first) ||
-        !checked_add(first, l->rows, &end) || end > f->count)
+        !checked_add(first, l->rows, &end) || !f->count)
         return err_set(e, ERR_USAGE,
                        "%s: the %s data has %" PRIu64 " samples, none for micro-batch %" PRIu64
                        " after %" PRIu64 " consumed ones",
@@ -154,8 +154,7 @@ static void look_ahead(const struct feed *f, const struct batch_layout *l, const
     for (enum feed_step step = FEED_ROW; f->ahead && step < end; step++) {
         uint64_t row = (uint64_t)q + far[step];
         uint64_t k = b->first + row / l->rows * l->rows * l->ranks + row % l->rows;
-        if (k < f->count)
-            f->ahead(f->self, k, step);
+        f->ahead(f->self, k % f->count, step);
     }
 }
 
@@ -185,7 +184,8 @@ static int fill_samples(const struct feed *f, const struct batch_layout *l, stru
     clock_gettime(CLOCK_MONOTONIC, &start);
     for (uint32_t q = 0; q < l->rows && !code; q++) {
         look_ahead(f, l, b, q);
-        code = f->sample(f->self, b->first + q, b->tokens + (size_t)q * b->seq_length, e);
+        code =
+            f->sample(f->self, (b->first + q) % f->count, b->tokens + (size_t)q * b->seq_length, e);
         if (!code)
             batch_cut(l, q, f->pad, b);
     }

@@ -5,8 +5,9 @@
 /*
  * Micro-batches as plain arrays. A batch is a pure function of (dataset, consumed samples,
  * micro-batch, data-parallel rank and size): row q of micro-batch m on rank r of R is the sample
- *     consumed + m * b * R + r * b + q,   b = rows of a micro-batch,
- * so the only state of a run is its count of consumed samples.
+ *     (consumed + m * b * R + r * b + q) mod n,   b = rows of a micro-batch, n samples in the feed,
+ * so the only state of a run is its count of consumed samples, and data that are used up begin
+ * again, in the same order.
  */
 
 #include <stdbool.h>
@@ -28,7 +29,7 @@ struct batch_layout {
 
 struct batch {
     uint32_t rows, seq_length; /* b, T */
-    uint64_t first;            /* place of row 0 in the dataset's order */
+    uint64_t first;            /* number of row 0, counted on where the data begin again */
     int32_t *tokens;           /* [b][T] */
     int32_t *labels;           /* [b][T]: the token after each */
     float *loss_mask;          /* [b][T]: 1, or 0 where the label is padding or by eod_mask_loss */

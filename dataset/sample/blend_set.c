@@ -410,6 +410,10 @@ static int open_part(struct blend_set *m, const struct blend_set_config *c,
     p->taken[0] = p->count;
     int code = p->blended ? blend(p, c, e) : 0;
     m->ready[part] = !code;
+    if (code == ERR_USAGE && part == PART_TEST && c->spare_test) {
+        m->lacking = *e;
+        return 0;
+    }
     return code;
 }
 
@@ -506,6 +510,10 @@ int blend_set_need(const struct blend_set *m, enum part p, struct err *e)
         return 0;
     if (m->empty[p])
         return need_more(m, p, e);
+    if (p == PART_TEST && m->lacking.code) {
+        *e = m->lacking;
+        return e->code;
+    }
     err_set(e, ERR_USAGE, "%s: the split has no %s share, or no samples of it were requested",
             m->nsource ? m->source[0].shard.prefix : "the data", part_name(p));
     return err_hint(e, "choose another --split, or do not evaluate on it");
@@ -537,6 +545,15 @@ uint64_t blend_set_once(const struct blend_set_share *p)
             return k;
     }
     return p->count;
+}
+
+uint64_t blend_set_there(const struct blend_set_share *p)
+{
+    uint64_t once = blend_set_once(p), sum = 0;
+    for (size_t i = 0; i < p->n; i++)
+        sum += one_epoch(p->set[i]);
+    bool whole = p->blended && once == p->count; /* no dataset has begun its second epoch */
+    return whole && !p->weight ? sum : once;
 }
 
 /* Index files are checked again: they may have changed since. */

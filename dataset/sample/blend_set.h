@@ -26,8 +26,9 @@ struct blend_set_config {
     int64_t limit;
     int32_t pad;
     bool save, rebuild, idx_only, plan_only; /* as in struct gpt_config */
-    uint64_t maps;                           /* files mapped at once; 0: the system's limit */
-    struct core_folder *found;               /* private to blend_set_open */
+    bool spare_test;           /* a test share that cannot be served is left out (blend_set_need) */
+    uint64_t maps;             /* files mapped at once; 0: the system's limit */
+    struct core_folder *found; /* private to blend_set_open */
 };
 
 /* Maps of the process (map_most) that are reserved for other uses. */
@@ -58,6 +59,7 @@ struct blend_set {
     struct blend_set_share part[PARTS];
     bool ready[PARTS];
     const char *empty[PARTS]; /* wanted, but this dataset has nothing for it */
+    struct err lacking;       /* why the test share was left out; code 0: it was not */
     const char *split;        /* the config's */
 };
 
@@ -72,6 +74,8 @@ int blend_set_need(const struct blend_set *m, enum part p, struct err *e);
 struct feed blend_set_feed(const struct blend_set *m, enum part p);
 /* How many samples from the first on contain no token twice. */
 uint64_t blend_set_once(const struct blend_set_share *p);
+/* The same of its datasets, whatever number of samples was asked for. */
+uint64_t blend_set_there(const struct blend_set_share *p);
 /* The dataset of the sample at place k, and its number there. */
 struct gpt *blend_set_at(const struct blend_set_share *p, uint64_t k, uint64_t *ret_sample);
 

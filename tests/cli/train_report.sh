@@ -226,13 +226,13 @@ err_has "there is no checkpoint yet to go back to; the step is skipped"
 has_file early/iter_0000040
 expect 2 "$TRAIN" run $spiky --train-iters 9 --no-save --loss-spike-factor 0.5
 
-t "a run that went back ends well without data, resumed as well, and is exported"
+t "a run that went back takes all its steps, from data that begin again, resumed as well, and is exported"
 went="$spiky --train-iters 60 --save-interval 30 --on-anomaly rewind"
 expect 0 "$TRAIN" run $went --save short --exit-interval 41 --tensorboard-dir tb6
 err_has "back to the checkpoint of step 30"
 cp -r short short1
 expect 0 "$TRAIN" run $went --save short --export-hf exported
-err_has "no data are left for step "
+has_file short/iter_0000060
 check [ "$(find short -name "iter_*" | wc -l)" -ge 3 ]
 has_file exported/config.json
 

@@ -77,7 +77,7 @@ expect 2 "$CONVERT" hf out
 err_has "hf"
 
 t "train run: the default split on 345 documents"
-expect 2 $run --no-save --train-iters 400 --eval-iters 2
+expect 0 $run --no-save --eval-iters 2
 err_has "the test share is empty"
 err_has "--split 98,1,1 works here"
 

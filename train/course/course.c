@@ -170,6 +170,15 @@ int course_settle(const struct course_flags *f, int64_t global_batch, int64_t di
     return code;
 }
 
+int64_t course_step_of(const struct course *c, int64_t sample)
+{
+    struct course before = {.ramp = c->ramp};
+    if (sample >= c->samples)
+        return 0;
+    cut_at_tokens(&before, sample + 1, 1);
+    return before.iterations;
+}
+
 /* ---- what Megatron-LM asserts ------------------------------------------------------------ */
 
 /* In the unit that the user gave. */

@@ -40,6 +40,9 @@ struct course {
  */
 int course_settle(const struct course_flags *f, int64_t global_batch, int64_t divisor,
                   int64_t seq_length, struct course *ret, struct err *e);
+/* The step that takes sample number `sample`, from 0 on; 0: the run ends before. */
+int64_t course_step_of(const struct course *c, int64_t sample);
+
 int course_check(const struct course_flags *f, const struct course *c, struct err *e);
 
 #endif
