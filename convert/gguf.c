@@ -176,7 +176,7 @@ static int put_recipe(struct gguf_keys *k, struct recipe *r, const struct tokeni
 static int read_small(const struct ckpt *c, const char *name, struct buf *ret, struct err *e)
 {
     char *path = path_join(ckpt_path(c), name);
-    int code = file_is_plain(path) ? file_read(path, SMALL_FILE, ret, e) : 0;
+    int code = file_exists(path) ? file_read_plain(path, SMALL_FILE, ret, e) : 0;
     free(path);
     return code;
 }

@@ -140,7 +140,7 @@ int job_read_kept(struct job *j, struct err *e)
     for (size_t i = 0; !code && !config && !text && from && i < KEPT; i++) {
         char *path = path_join(from, kept[i]);
         if (file_exists(path))
-            code = file_read(path, SMALL_MAX, &j->kept[i], e);
+            code = file_read_plain(path, SMALL_MAX, &j->kept[i], e);
         free(path);
     }
     free(config);

@@ -242,15 +242,26 @@ static int json_finish(const char *name, struct buf *text, struct json_doc **ret
     return 0;
 }
 
-int json_open(const char *path, size_t max, struct json_doc **ret, struct err *e)
+static int open_by(int (*read)(const char *path, size_t max, struct buf *ret, struct err *e),
+                   const char *path, size_t max, struct json_doc **ret, struct err *e)
 {
     struct buf text = {0};
-    int rc = file_read(path, max, &text, e);
+    int rc = read(path, max, &text, e);
     if (rc) {
         buf_finish(&text);
         return rc;
     }
     return json_finish(path, &text, ret, e);
+}
+
+int json_open(const char *path, size_t max, struct json_doc **ret, struct err *e)
+{
+    return open_by(file_read, path, max, ret, e);
+}
+
+int json_open_plain(const char *path, size_t max, struct json_doc **ret, struct err *e)
+{
+    return open_by(file_read_plain, path, max, ret, e);
 }
 
 int json_parse(const char *name, const char *p, size_t n, struct json_doc **ret, struct err *e)

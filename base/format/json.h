@@ -38,6 +38,8 @@ struct json_doc;
 
 /* `name` is for messages. At most `max` bytes are taken from a file. */
 int json_open(const char *path, size_t max, struct json_doc **ret, struct err *e);
+/* The same for a file that was found beside others (file_read_plain). */
+int json_open_plain(const char *path, size_t max, struct json_doc **ret, struct err *e);
 int json_parse(const char *name, const char *p, size_t n, struct json_doc **ret, struct err *e);
 /* The same for many small documents: replaces the contents of *doc, or creates it (NULL), reusing
  * its memory. On failure the old contents are gone, too, and the root is null. The caller closes.

@@ -14,11 +14,16 @@
 
 enum { AT_ONCE = 65536 }; /* bytes read at a time */
 
-int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
+static int too_large(const char *path, uint64_t max, struct err *e)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), code = 0;
-    if (fd < 0)
-        return err_sys(e, errno, "%s: cannot open", path);
+    return err_set(e, ERR_DATA, "%s: larger than %llu bytes, the limit here", path,
+                   (unsigned long long)max);
+}
+
+/* All of an open file, which is closed. */
+static int read_whole(int fd, const char *path, size_t max, struct buf *ret, struct err *e)
+{
+    int code = 0;
     struct buf b = {0};
     struct stat st;
     if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && (size_t)st.st_size <= max) {
@@ -37,7 +42,7 @@ int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
             break;
         b.len += (size_t)k;
         if (b.len > max) {
-            code = err_set(e, ERR_DATA, "%s: larger than %zu bytes, the limit here", path, max);
+            code = too_large(path, max, e);
             break;
         }
     }
@@ -49,6 +54,43 @@ int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
     buf_str(&b);
     *ret = b;
     return 0;
+}
+
+int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? err_sys(e, errno, "%s: cannot open", path) : read_whole(fd, path, max, ret, e);
+}
+
+int file_open_plain(const char *path, uint64_t max, int *ret_fd, uint64_t *ret_size, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = 0;
+    struct stat st;
+    if (fd < 0)
+        return err_sys(e, errno, "%s: cannot open", path);
+    if (fstat(fd, &st))
+        code = err_sys(e, errno, "%s: cannot read", path);
+    else if (!S_ISREG(st.st_mode))
+        code = err_set(e, ERR_DATA, "%s: is a %s, expected a regular file", path,
+                       S_ISDIR(st.st_mode)    ? "folder"
+                       : S_ISFIFO(st.st_mode) ? "pipe"
+                                              : "device");
+    else if ((uint64_t)st.st_size > max)
+        code = too_large(path, max, e);
+    if (code) {
+        close(fd);
+        return code;
+    }
+    *ret_fd = fd;
+    if (ret_size)
+        *ret_size = (uint64_t)st.st_size;
+    return 0;
+}
+
+int file_read_plain(const char *path, size_t max, struct buf *ret, struct err *e)
+{
+    int fd, code = file_open_plain(path, max, &fd, NULL, e);
+    return code ? code : read_whole(fd, path, max, ret, e);
 }
 
 bool file_exists(const char *path)
@@ -105,6 +147,42 @@ int file_mkdirs(const char *path, struct err *e)
         code = err_set(e, ERR_IO, "%s: exists but is not a directory", path);
     free(p);
     return code;
+}
+
+char *file_first_missing(const char *path)
+{
+    char *p = mem_strdup(path);
+    for (char *s = p + 1; *p; s++) {
+        if (*s != '/' && *s)
+            continue;
+        char c = *s;
+        *s = '\0';
+        if (!file_exists(p))
+            return p;
+        *s = c;
+        if (!c)
+            break;
+    }
+    free(p);
+    return NULL;
+}
+
+void file_prune(const char *path, const char *first)
+{
+    size_t n = strlen(path), least = first ? strlen(first) : n + 1;
+    char *p = mem_strdup(path);
+    while (n >= least) {
+        p[n] = '\0';
+        if (rmdir(p) && errno != ENOENT)
+            break;
+        while (n && p[n - 1] == '/')
+            n--;
+        while (n && p[n - 1] != '/')
+            n--;
+        while (n && p[n - 1] == '/')
+            n--;
+    }
+    free(p);
 }
 
 int file_sync_dir(const char *path, struct err *e)

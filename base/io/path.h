@@ -14,6 +14,17 @@
 /* Whole file into new memory with a NUL after it; more than `max` bytes is ERR_DATA. */
 int file_read(const char *path, size_t max, struct buf *ret, struct err *e);
 
+/*
+ * The same for a file that was found under a known name beside others, not named by the user: a
+ * regular file, links followed, and anything else is ERR_DATA: a pipe would wait for a writer, a
+ * device may have no end. file_open_plain: *ret_fd is the open file, for the caller to read and
+ * close, and *ret_size, unless NULL, its size.
+ */
+int file_read_plain(const char *path, size_t max, struct buf *ret, struct err *e);
+int file_open_plain(const char *path, uint64_t max, int *ret_fd, uint64_t *ret_size, struct err *e);
+
+enum { FILE_BESIDE_MAX = 1 << 30 }; /* of files beside a model's weights */
+
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 bool file_is_plain(const char *path);         /* a regular file, links followed */
@@ -23,6 +34,14 @@ int file_size(const char *path, uint64_t *ret, struct err *e);
 /* Creates the folder and its parents; an existing folder is fine. */
 int file_mkdirs(const char *path, struct err *e);
 int file_sync_dir(const char *path, struct err *e);
+
+/*
+ * For whoever takes back what file_mkdirs made when its work fails. file_first_missing, before it:
+ * the first folder on the path that is not there, in new memory; NULL if all are. file_prune:
+ * removes the folder and those above it up to that one, as far as they are empty; NULL: none.
+ */
+char *file_first_missing(const char *path);
+void file_prune(const char *path, const char *first);
 
 /* Removes a folder and its contents, if it exists. Does not follow links. */
 int file_remove_tree(const char *path, struct err *e);

@@ -285,7 +285,7 @@ int manifest_read(const char *prefix, struct manifest *ret, bool *ret_found, str
     char *path = manifest_path(prefix);
     struct json_doc *doc = NULL;
     *ret_found = file_exists(path);
-    int code = *ret_found ? json_open(path, MANIFEST_MAX, &doc, e) : 0;
+    int code = *ret_found ? json_open_plain(path, MANIFEST_MAX, &doc, e) : 0;
     if (doc)
         code = manifest_from(json_root(doc), path, ret, e);
     json_close(doc);

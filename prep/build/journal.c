@@ -266,7 +266,7 @@ int build_journal_read(const char *folder, struct build_journal *ret, bool *ret_
     struct json_doc *doc = NULL;
     *ret = (struct build_journal){0};
     *ret_found = file_exists(path);
-    int code = *ret_found ? json_open(path, JOURNAL_MAX, &doc, e) : 0;
+    int code = *ret_found ? json_open_plain(path, JOURNAL_MAX, &doc, e) : 0;
     if (doc)
         code = journal_read_all(json_root(doc), path, ret, e);
     json_close(doc);

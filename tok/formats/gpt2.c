@@ -140,7 +140,7 @@ int gpt2_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file
     if (code)
         return code;
     char *path = merges_path(o);
-    code = file_read(path, MERGES_FILE_MAX, &merges, e);
+    code = file_read_plain(path, MERGES_FILE_MAX, &merges, e);
     if (!code)
         code = hf_read_vocab(s, file->data, file->len, e);
     if (!code && o->type == TOK_AUTO)

@@ -52,7 +52,7 @@ static bool look_beside(const struct tok_options *o, const char *name, const str
     struct err ignored;
     int dir = slash ? (int)(slash - o->path + 1) : 0;
     char *path = mem_printf("%.*s%s", dir, o->path, name);
-    int code = json_open(path, SMALL_FILE, &doc, &ignored);
+    int code = json_open_plain(path, SMALL_FILE, &doc, &ignored);
     free(path);
     if (code)
         return false;

@@ -53,7 +53,7 @@ static int open_one(const char *path, const char *name, struct json_doc **doc,
     char *file = path_beside(path, name);
     int code = 0;
     if (access(file, F_OK) == 0) {
-        code = json_open(file, SMALL_FILE, doc, e);
+        code = json_open_plain(file, SMALL_FILE, doc, e);
         if (!code && json_root(*doc)->kind != JSON_OBJECT)
             code = err_set(e, ERR_DATA, "%s: not a JSON object", file);
         if (code)

@@ -80,8 +80,9 @@ static int tokenizer_open_file(const struct tok_options *asked, struct tokenizer
     if (!o.path)
         return err_set(e, ERR_USAGE, "a %s needs a file", tok_type_name(o.type));
     int code = find_file(&o, &t->path, e);
-    if (!code)
-        code = file_read(t->path, FILE_MAX, &b, e);
+    if (!code) /* of a folder only what is a file, of a name also what is a pipe */
+        code = strcmp(o.path, t->path) ? file_read_plain(t->path, FILE_MAX, &b, e)
+                                       : file_read(t->path, FILE_MAX, &b, e);
     if (code)
         return code;
     if (!o.no_digest)

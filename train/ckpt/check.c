@@ -68,9 +68,9 @@ static int read_range(const char *path, uint64_t at, uint64_t n,
                       void (*take)(void *arg, uint64_t at, const char *p, size_t n), void *arg,
                       struct err *e)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), code = 0;
-    if (fd < 0)
-        return err_sys(e, errno, "%s: cannot open", path);
+    int fd, code = file_open_plain(path, UINT64_MAX, &fd, NULL, e);
+    if (code)
+        return code;
     char *chunk = mem_new(CHUNK, 1);
     for (uint64_t end = at + n; at < end;) {
         size_t want = end - at < CHUNK ? (size_t)(end - at) : CHUNK;

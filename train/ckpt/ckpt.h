@@ -87,7 +87,8 @@ const char *ckpt_writer_folder(const struct ckpt_writer *w);
 int ckpt_add(struct ckpt_writer *w, const char *fragment, size_t n, struct err *e);
 
 /* A further file: config.toml, the tokenizer, a foreign configuration verbatim. Written at once.
- * `name` is a plain file name. */
+ * `name` is a plain file name; `source` a regular file of at most FILE_BESIDE_MAX bytes, else
+ * ERR_DATA. */
 int ckpt_put_bytes(struct ckpt_writer *w, const char *name, const void *p, size_t n, struct err *e);
 int ckpt_put_file(struct ckpt_writer *w, const char *name, const char *source, struct err *e);
 

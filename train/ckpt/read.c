@@ -27,7 +27,7 @@ static int read_manifest(struct ckpt *c, struct err *e)
     else if (!file_exists(path))
         code = err_set(e, ERR_INTEGRITY, "%s: is missing", path);
     if (!code)
-        code = file_read(path, MANIFEST_MAX, &text, e);
+        code = file_read_plain(path, MANIFEST_MAX, &text, e);
     if (!code)
         code = ckpt_manifest_parse(&c->m, path, text.data, text.len, e);
     if (!code && place_iteration(c->path, &iteration) && iteration != c->m.meta.iteration)

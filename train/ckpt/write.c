@@ -27,6 +27,7 @@ struct ckpt_writer {
     bool done;               /* commit was called */
     char *mark;              /* of one that can be continued: a file's name; NULL: none */
     bool keep;
+    char *made; /* the first folder that was made for it; NULL: none */
 };
 
 /* The folder of all checkpoints. */
@@ -50,6 +51,7 @@ static struct ckpt_writer *new_writer(const char *dir, int64_t iteration)
     w->iteration = iteration;
     w->manifest.fd = -1;
     w->final = place_final(dir, iteration);
+    w->made = file_first_missing(dir);
     return w;
 }
 
@@ -102,6 +104,9 @@ void ckpt_writer_close(struct ckpt_writer *w)
     if (w->tmp && w->manifest.fd >= 0 && !w->keep)
         file_remove_tree(w->tmp, NULL);
     outfile_leave(&w->manifest);
+    if (!w->keep)
+        file_prune(w->dir, w->made);
+    free(w->made);
     free(w->mark);
     free(w->dir);
     free(w->tmp);
@@ -201,12 +206,13 @@ static int fill_copy(struct outfile *f, struct sums *s, void *arg, struct err *e
 {
     enum { CHUNK = 1 << 20 };
     const char *source = arg;
-    int fd = open(source, O_RDONLY | O_CLOEXEC), code = 0;
-    if (fd < 0)
-        return err_sys(e, errno, "%s: cannot open", source);
+    uint64_t left;
+    int fd, code = file_open_plain(source, FILE_BESIDE_MAX, &fd, &left, e);
+    if (code)
+        return code;
     char *chunk = mem_new(CHUNK, 1);
     while (!code) {
-        ssize_t n = read(fd, chunk, CHUNK);
+        ssize_t n = read(fd, chunk, left < CHUNK ? (size_t)left : CHUNK);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -215,6 +221,7 @@ static int fill_copy(struct outfile *f, struct sums *s, void *arg, struct err *e
             break;
         sums_add(s, chunk, (size_t)n);
         code = outfile_write(f, chunk, (size_t)n, e);
+        left -= (uint64_t)n;
     }
     free(chunk);
     close(fd);

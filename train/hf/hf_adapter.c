@@ -30,7 +30,7 @@ static int read_files(struct hf_adapter *a, const char *dir, const struct hf_ign
     if (!code && !file_exists(a->config_path))
         code = err_set(e, ERR_IO, "%s: no adapter: it has no adapter_config.json", dir);
     if (!code)
-        code = file_read(a->config_path, ADAPTER_CONFIG_MAX, &text, e);
+        code = file_read_plain(a->config_path, ADAPTER_CONFIG_MAX, &text, e);
     if (!code)
         code = hf_adapter_parse(&a->config, a->config_path, buf_str(&text), text.len, ignore, e);
     if (!code && !safe && !file_exists(bin))

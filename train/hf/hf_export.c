@@ -36,7 +36,7 @@ static int find_model(struct hf_export *x, struct buf *text, struct err *e)
     int code =
         spec_from_manifest(ckpt_model(x->ckpt), ckpt_must_know(x->ckpt), ckpt_path(x->ckpt), &s, e);
     if (!code && file_exists(path)) {
-        code = file_read(path, CONFIG_MAX, text, e);
+        code = file_read_plain(path, CONFIG_MAX, text, e);
         if (!code)
             code = hf_config_parse(path, text->data, text->len, &all, &x->model, e);
         if (!code)

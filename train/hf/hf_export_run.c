@@ -83,12 +83,11 @@ static int write_text(const char *folder, const char *name, const struct buf *te
 static int copy_file_as(const char *source, const char *folder, const char *name,
                         const struct hf_rows *rows, struct err *e)
 {
-    enum { SMALL_MAX = 1 << 30 };
     struct buf text = {0};
     bool drop = false;
     int code = 0;
-    if (file_is_plain(source)) {
-        code = file_read(source, SMALL_MAX, &text, e);
+    if (file_exists(source)) {
+        code = file_read_plain(source, FILE_BESIDE_MAX, &text, e);
         if (!code && rows)
             code = hf_rows_edit(rows, name, &text, &drop, e);
         if (!code && !drop)
@@ -238,13 +237,16 @@ static int write_folder(const struct hf_export *x, const char *dst, const char *
 int hf_export_run(const struct hf_export *x, const char *dst, const struct hf_export_options *o,
                   struct err *e)
 {
-    char *parent = path_dir(dst), *aside = aside_name(dst);
+    char *parent = path_dir(dst), *aside = aside_name(dst), *made = file_first_missing(parent);
     settle_aside(dst, aside);
     int code = hf_export_check(dst, o, e);
     if (!code)
         code = file_mkdirs(parent, e);
     if (!code)
         code = write_folder(x, dst, aside, o, e);
+    if (code)
+        file_prune(parent, made);
+    free(made);
     free(aside);
     free(parent);
     return code;

@@ -312,6 +312,7 @@ static int write_adapter(const struct extraction *x, const struct planned *p, co
     struct outfile config = {.fd = -1};
     struct buf text = {0};
     char *tmp = NULL, *parent = path_dir(dst), *first = path_join(dst, "adapter_config.json");
+    char *made = file_first_missing(parent);
     put_config(x, &text);
     int code = file_mkdirs(parent, e);
     if (!code)
@@ -332,7 +333,10 @@ static int write_adapter(const struct extraction *x, const struct planned *p, co
     if (code && tmp)
         file_remove_tree(tmp, NULL);
     outfile_leave(&config);
+    if (code)
+        file_prune(parent, made);
     buf_finish(&text);
+    free(made);
     free(first);
     free(parent);
     free(tmp);

@@ -127,7 +127,7 @@ static int open_sharded(struct hf_folder *f, const struct weight_files *w, struc
     char *path = path_join(f->path, w->index);
     struct buf text = {0};
     struct hf_index x = {0};
-    int code = file_read(path, INDEX_MAX, &text, e);
+    int code = file_read_plain(path, INDEX_MAX, &text, e);
     if (!code)
         code = hf_index_parse(&x, path, text.data, text.len, e);
     for (size_t i = 0; !code && i < x.files; i++) {
@@ -330,7 +330,7 @@ static int read_config(struct hf_folder *f, const struct hf_ignore *ignore, stru
 {
     static const char lfs[] = "version https://git-lfs";
     char *path = path_join(f->path, "config.json");
-    int code = file_read(path, CONFIG_MAX, &f->config, e);
+    int code = file_read_plain(path, CONFIG_MAX, &f->config, e);
     if (!code && !strncmp(buf_str(&f->config), lfs, sizeof(lfs) - 1)) {
         err_set(e, ERR_DATA, "%s: this is a pointer of Git LFS, not the file itself", path);
         code = err_hint(e, "git lfs pull fetches it");

@@ -180,7 +180,7 @@ static int read_params(const char *path, const struct hf_ignore *ignore, struct 
 {
     struct json_doc *doc = NULL;
     *p = (struct params){.multiple = 256, .multiplier = 1, .eps = 1e-5, .theta = 10000};
-    int code = json_open(path, PARAMS_MAX, &doc, e);
+    int code = json_open_plain(path, PARAMS_MAX, &doc, e);
     if (code)
         return code;
     const struct json *o = json_root(doc);

@@ -151,10 +151,9 @@ int hf_rows_edit(const struct hf_rows *r, const char *name, struct buf *text, bo
 int hf_rows_put(const struct hf_rows *r, const char *path, const char *name, struct ckpt_writer *w,
                 struct err *e)
 {
-    enum { FILE_MAX = 1 << 30 };
     struct buf text = {0};
     bool drop = false;
-    int code = file_read(path, FILE_MAX, &text, e);
+    int code = file_read_plain(path, FILE_BESIDE_MAX, &text, e);
     if (!code)
         code = hf_rows_edit(r, name, &text, &drop, e);
     if (!code && !drop)

@@ -34,6 +34,32 @@ static void whole_files(void)
     T_ERR(file_size(in(dir, "b"), &size, &e), &e, ERR_IO, "b: cannot open");
 }
 
+/* Nothing here may wait for the pipe's writer, or read the device to its end. */
+static void plain_files(void)
+{
+    struct err e;
+    struct buf b = {0};
+    int fd;
+    uint64_t size;
+    const char *dir = fresh_dir("d");
+    T_OK(file_replace(in(dir, "a"), "abc", 3, &e), &e);
+    T_EQ(symlink(in(dir, "a"), in(dir, "link")), 0);
+    T_OK(file_read_plain(in(dir, "link"), 3, &b, &e), &e);
+    T_MEM(b.data, "abc", 4);
+    buf_finish(&b);
+    T_OK(file_open_plain(in(dir, "a"), 3, &fd, &size, &e), &e);
+    T_EQ(size, 3);
+    close(fd);
+    T_ERR(file_read_plain(in(dir, "a"), 2, &b, &e), &e, ERR_DATA, "a: larger than 2 bytes");
+    T_ERR(file_read_plain(dir, 9, &b, &e), &e, ERR_DATA, "is a folder, expected a regular file");
+    T_ERR(file_read_plain(in(dir, "b"), 9, &b, &e), &e, ERR_IO, "b: cannot open: No such file");
+    T_EQ(mkfifo(in(dir, "pipe"), 0600), 0);
+    T_ERR(file_read_plain(in(dir, "pipe"), 9, &b, &e), &e, ERR_DATA, "pipe: is a pipe");
+    T_ERR(file_open_plain(in(dir, "pipe"), 9, &fd, NULL, &e), &e, ERR_DATA, "pipe: is a pipe");
+    T_EQ(symlink("/dev/zero", in(dir, "zero")), 0);
+    T_ERR(file_read_plain(in(dir, "zero"), 9, &b, &e), &e, ERR_DATA, "zero: is a device");
+}
+
 static void folders(void)
 {
     struct err e;
@@ -53,6 +79,26 @@ static void folders(void)
     T_CHECK(!file_exists(in(dir, "x")));
     expect_text(in(dir, "kept/file"), "text"); /* links are removed, not followed */
     T_ERR(file_sync_dir(in(dir, "x"), &e), &e, ERR_IO, "x: cannot open the folder");
+}
+
+static void folders_taken_back(void)
+{
+    struct err e;
+    const char *dir = fresh_dir("d");
+    T_OK(file_mkdirs(in(dir, "there"), &e), &e);
+    T_CHECK(!file_first_missing(in(dir, "there/")));
+    char *first = file_first_missing(in(dir, "there/a/b//c/"));
+    T_STR(first, in(dir, "there/a"));
+    T_OK(file_mkdirs(in(dir, "there/a/b//c/"), &e), &e);
+    file_prune(in(dir, "there/a/b//c/"), NULL);
+    T_CHECK(file_is_dir(in(dir, "there/a/b/c")));
+    T_OK(file_replace(in(dir, "there/a/file"), "text", 4, &e), &e);
+    file_prune(in(dir, "there/a/b//c/"), first);
+    T_CHECK(file_exists(in(dir, "there/a/file")) && !file_exists(in(dir, "there/a/b")));
+    T_EQ(unlink(in(dir, "there/a/file")), 0);
+    file_prune(in(dir, "there/a/b//c/"), first);
+    T_CHECK(file_is_dir(in(dir, "there")) && !file_exists(in(dir, "there/a")));
+    free(first);
 }
 
 static void parts_of_paths(void)
@@ -172,5 +218,6 @@ static void names_that_exist_are_no_patterns(void)
     names_free(got, n);
 }
 
-T_MAIN(T_CASE(whole_files), T_CASE(folders), T_CASE(parts_of_paths), T_CASE(patterns),
-       T_CASE(folders_are_their_files), T_CASE(names_that_exist_are_no_patterns))
+T_MAIN(T_CASE(whole_files), T_CASE(plain_files), T_CASE(folders), T_CASE(folders_taken_back),
+       T_CASE(parts_of_paths), T_CASE(patterns), T_CASE(folders_are_their_files),
+       T_CASE(names_that_exist_are_no_patterns))

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2154
+# Folders of models as they are found: what lies beside the weights.
+make=$build/tests/ckpt_make
+"$make" save run 10
+"$CONVERT" export -q run model
+cp "$SRC/tests/golden/1/bytes-tokenizer.json" model/tokenizer.json
+
+t "a file beside the weights that is a pipe, a device or a folder is refused, and nobody waits for it"
+for name in config.json generation_config.json tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json; do
+    rm -rf bad out
+    cp -r model bad
+    rm -f bad/$name
+    mkfifo bad/$name
+    expect 3 timeout 20 "$CONVERT" import -q bad out
+    err_has "bad/$name: is a pipe, expected a regular file"
+    rm bad/$name
+    ln -s /dev/zero bad/$name
+    expect 3 timeout 20 "$CONVERT" import -q bad out
+    err_has "bad/$name: is a device, expected a regular file"
+    rm bad/$name
+    mkdir bad/$name
+    expect 3 timeout 20 "$CONVERT" import -q bad out
+    err_has "bad/$name: is a folder, expected a regular file"
+    check [ ! -e out ]
+    expect 3 timeout 20 "$CONVERT" import -q bad out/deep/er
+    check [ ! -e out ]
+done
+
+t "one that is larger than 1 GiB is refused"
+rm -rf bad out
+cp -r model bad
+truncate -s 1073741825 bad/merges.txt
+expect 3 timeout 20 "$CONVERT" import -q bad out
+err_has "bad/merges.txt: larger than 1073741824 bytes"
+
+t "train and tok name them, too"
+rm -rf bad out
+cp -r model bad
+rm bad/tokenizer.json
+mkfifo bad/tokenizer.json
+expect 3 timeout 20 "$TOK" encode --tokenizer bad x
+err_has "bad/tokenizer.json: is a pipe"
+expect 3 timeout 20 "$TRAIN" generate --load bad --prompt x
+err_has "bad/tokenizer.json: is a pipe"
+
+t "a checkpoint's manifest that is a pipe is damaged"
+mkdir p
+cp -r run/iter_0000010 p/
+rm p/iter_0000010/manifest.json
+mkfifo p/iter_0000010/manifest.json
+expect 3 timeout 20 "$CONVERT" verify p/iter_0000010
+err_has "manifest.json: is a pipe"
