@@ -15,6 +15,7 @@
 
 static const struct opt rows[] = {
     SPEC_FLAG_ROWS(struct train_options, model, TRAINS),
+    SPEC_IGNORE_ROW(struct train_options, model, TRAINS | EVAL | GENERATE),
     TOK_FLAG_ROWS(struct train_options, tokenizer, RUN | PLAN | GENERATE),
     TOK_FLAG_VOCAB_SIZE_ROW(struct train_options, tokenizer, RUN | PLAN | GENERATE),
 

@@ -18,7 +18,7 @@ from hf446 import beside, torch, transformers
 gradients = beside("gradients")
 
 CONVERT, TRAIN, PREP, TOK, LOGITS, STORIES = (sys.argv[1:7] + [None] * 6)[:6]
-RUNS = ("gpt2", "llama", "llama-3.2", "llama-bias", "llama-linear", "llama-dynamic", "llama-yarn", "mistral", "mistral-window", "gemma2", "qwen2", "qwen2-tied", "qwen2-yarn", "gpt_neox", "gpt_neox-dynamic", "gpt_neox-serial", "phi3", "phi3-long", "phi3-short", "mixtral", "qwen2_moe", "qwen2_moe-norm")
+RUNS = ("gpt2", "gpt2-unscaled", "llama", "llama-3.2", "llama-bias", "llama-linear", "llama-dynamic", "llama-yarn", "mistral", "mistral-window", "gemma2", "qwen2", "qwen2-tied", "qwen2-yarn", "gpt_neox", "gpt_neox-dynamic", "gpt_neox-serial", "phi3", "phi3-long", "phi3-short", "mixtral", "qwen2_moe", "qwen2_moe-norm")
 SMALL = dict(hidden_size=24, intermediate_size=20, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2,
              max_position_embeddings=48, vocab_size=37, bos_token_id=1, eos_token_id=2, pad_token_id=None)
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
@@ -30,6 +30,12 @@ MOE = dict(moe_intermediate_size=10, num_experts=3, num_experts_per_tok=2)
 # name: (class, keyword arguments of the configuration, dtype, bytes of a shard)
 MODELS = {
     "gpt2": ("GPT2", GPT2, "float32", None),
+    "gpt2-unscaled": ("GPT2", dict(GPT2, scale_attn_weights=False), "float32", None),
+    "gpt2-relu": ("GPT2", dict(GPT2, activation_function="relu"), "float32", None),
+    "gpt2-scaled-by-layer": ("GPT2", dict(GPT2, scale_attn_by_inverse_layer_idx=True), "float32", None),
+    "llama-relu2": ("Llama", dict(SMALL, hidden_act="relu2"), "float32", None),
+    "gpt_neox-silu": ("GPTNeoX", dict(NEOX, num_attention_heads=3, rotary_pct=0.5, hidden_act="silu"), "float32", None),
+    "mixtral-one": ("Mixtral", dict(SMALL, num_local_experts=3, num_experts_per_tok=1), "float32", None),
     "gpt2-untied-gelu": ("GPT2", dict(GPT2, tie_word_embeddings=False, activation_function="gelu", n_inner=20), "bfloat16", 4000),
     "llama": ("Llama", dict(SMALL, head_dim=8), "bfloat16", 5000),
     "llama-3.2": ("Llama", dict(SMALL, tie_word_embeddings=True, rope_theta=500000.0, rope_scaling=LLAMA3), "float32", None),

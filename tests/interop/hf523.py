@@ -335,6 +335,18 @@ def case(name, golden, d):
     check_logits(golden, ckpt, name)
 
 
+def unused_cap(golden, d):
+    """Gemma3Attention keeps "attn_logit_softcapping" and does not pass it on: a configuration that has it gives the same logits."""
+    src, ckpt = (os.path.join(d, x) for x in ("src", "ckpt"))
+    config = json.loads(golden["files"]["config.json"])
+    assert config["attn_logit_softcapping"] is None
+    config["attn_logit_softcapping"] = 0.5
+    make_folder({**golden, "files": {**golden["files"], "config.json": json.dumps(config)}}, src)
+    run("import", "-q", src, ckpt)
+    check_logits(golden, ckpt, "qwen3-yarn")  # the logits alone
+    run("export", "-q", ckpt, os.path.join(d, "out"))
+
+
 def configurations(golden, root, names):
     """Those of all models at once: each release of transformers takes seconds to start."""
     at = lambda name, which: os.path.join(root, name, which)
@@ -355,6 +367,8 @@ def main():
     names = [n for n in MODELS if n in sys.argv[3:] or not sys.argv[3:]]
     root = tempfile.mkdtemp()
     cases = [(n, lambda n=n: case(n, golden[n], os.path.join(root, n))) for n in names]
+    if "gemma3" in names:
+        cases.append(("gemma3: the cap of scores", lambda: unused_cap(golden["gemma3"], os.path.join(root, "cap"))))
     cases.append(("configurations", lambda: configurations(golden, root, names)))
     if os.environ.get("WEFT_TORCH"):
         cases.append(("live", lambda: live(golden, root, names)))

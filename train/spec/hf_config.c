@@ -22,10 +22,17 @@ static void read_act(struct hf_reader *h, const char *key, const char *missing, 
     } acts[] = {{"gelu_new", SPEC_GELU_TANH},
                 {"gelu_fast", SPEC_GELU_TANH},
                 {"gelu_pytorch_tanh", SPEC_GELU_TANH},
+                {"gelu_python_tanh", SPEC_GELU_TANH},
+                {"gelu_accurate", SPEC_GELU_TANH},
                 {"gelu", SPEC_GELU_ERF},
                 {"gelu_python", SPEC_GELU_ERF},
                 {"silu", SPEC_SWIGLU},
                 {"swish", SPEC_SWIGLU}};
+    /* what else transformers has; train runs none of them */
+    static const char *const others[] = {"gelu_10",      "hardswish", "laplace",    "leaky_relu",
+                                         "linear",       "mish",      "quick_gelu", "relu",
+                                         "relu2",        "relu6",     "sigmoid",    "silu",
+                                         "sqrtsoftplus", "swish",     "tanh"};
     const char *name = hf_text(h, key, missing);
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
         if (strcmp(name, acts[i].name) != 0 || (acts[i].act == SPEC_SWIGLU && !gated))
@@ -36,9 +43,12 @@ static void read_act(struct hf_reader *h, const char *key, const char *missing, 
                                                  : SPEC_GEGLU_ERF;
         return;
     }
-    hf_refuse(h, key, name,
-              gated ? "the gated MLP of this family has silu or GELU"
-                    : "the MLP of this family has gelu_new (tanh) or gelu (erf)");
+    s->act = gated ? SPEC_SWIGLU : SPEC_GELU_TANH;
+    s->features |= SPEC_OTHER_ACT;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (!strcmp(name, others[i]))
+            return;
+    hf_refuse(h, key, name, "transformers has no such activation without weights of its own");
 }
 
 /* The layers with a window, where "layer_types" lists them. */
@@ -145,6 +155,10 @@ static void read_gpt2(struct hf_reader *h, struct hf_model *m)
     read_act(h, "activation_function", "gelu_new", false, s);
     s->tied = hf_bool(h, "tie_word_embeddings", true);
     m->qkv_bias = m->out_bias = m->mlp_bias = true;
+    if (!hf_bool(h, "scale_attn_weights", true))
+        s->query_scalar = 1;
+    if (hf_bool(h, "scale_attn_by_inverse_layer_idx", false))
+        s->features |= SPEC_SCORE_LAYER;
     s->attention_dropout = hf_real(h, "attn_pdrop", 0.1);
     read_hidden_dropout(h, 0.1, s);
     if (h->code)
@@ -291,6 +305,7 @@ static void read_gemma3(struct hf_reader *h, struct hf_model *m)
     if (every < 1)
         hf_malformed(h, key, "above 0");
     read_gemma(h, m, (const double[]){0, 0}, 1000000, every < 1 ? 1 : every);
+    m->spec.score_cap = 0; /* transformers keeps the key and does not pass it on to attention */
     m->spec.qk_norm = true;
     double local = hf_real(h, "rope_local_base_freq", 10000), *base = &m->spec.rope_local_base;
     if (*base > 0 && hf_get(h, "rope_local_base_freq") && *base != local)
@@ -459,6 +474,8 @@ static void settle(struct hf_model *m)
     s->qkv_bias = m->qkv_bias && !m->out_bias && !m->mlp_bias;
     if (!s->bias && !s->qkv_bias && (m->qkv_bias || m->out_bias || m->mlp_bias))
         s->features |= SPEC_PART_BIAS;
+    if (s->experts && s->topk == 1 && !s->route_before)
+        s->features |= SPEC_ROUTE_ONE;
     spec_settle(s);
 }
 

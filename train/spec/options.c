@@ -15,7 +15,8 @@ struct alone {
     struct spec_flags m;
 };
 
-static const struct opt rows[] = {SPEC_FLAG_ROWS(struct alone, m, 0), {.name = NULL}};
+static const struct opt rows[] = {
+    SPEC_FLAG_ROWS(struct alone, m, 0), SPEC_IGNORE_ROW(struct alone, m, 0), {.name = NULL}};
 
 _Static_assert(sizeof(rows) / sizeof(rows[0]) - 1 <= 64, "spec_flags.given has 64 bits");
 

@@ -256,12 +256,15 @@ struct spec_flags {
                 .help = "take the model from a Hugging Face config.json: the file, the folder "    \
                         "that has it, or its text, which begins with a brace (gpt2, gpt_neox, "    \
                         "llama, mistral, mixtral, phi3, qwen2, qwen3, qwen2_moe, qwen3_moe, "      \
-                        "gemma2, gemma3_text)"),                                                   \
-        OPT_ROW(.name = "ignore-config-key", .type = OPT_LIST,                                     \
-                .offset = offsetof(S, m.ignored_keys), .meta = "KEY", .group = "model",            \
-                .verbs = v, .brief = "pass over this key of a config.json",                        \
-                .help = "pass over this key of a Hugging Face config.json, which weft does not "   \
-                        "know or has no model for")
+                        "gemma2, gemma3_text)")
+
+/* For whoever opens a model of Hugging Face, also without options of the model. */
+#define SPEC_IGNORE_ROW(S, m, v)                                                                   \
+    OPT_ROW(.name = "ignore-config-key", .type = OPT_LIST, .offset = offsetof(S, m.ignored_keys),  \
+            .meta = "KEY", .group = "model", .verbs = v,                                           \
+            .brief = "pass over this key of a config.json",                                        \
+            .help = "pass over this key of a Hugging Face config.json, which weft does not "       \
+                    "know or has no model for")
 
 /*
  * Notes which of the options were named by a preset, a file or a flag. It matters beside

@@ -129,6 +129,9 @@ static const struct {
     {SPEC_EMBED_SCALE, "embedding-scale", "scaled embeddings"},
     {SPEC_QUERY_SCALE, "query-scale", "a query scale of its own"},
     {SPEC_PART_BIAS, "part-bias", "biases on some linear layers alone"},
+    {SPEC_OTHER_ACT, "other-activation", "another activation than GELU and SwiGLU"},
+    {SPEC_SCORE_LAYER, "scores-by-layer", "attention scores divided by the layer's number"},
+    {SPEC_ROUTE_ONE, "route-one", "one expert a token, whose weight is always 1"},
 };
 
 enum { FEATURES = sizeof(features) / sizeof(features[0]) };

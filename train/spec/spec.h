@@ -56,7 +56,10 @@ enum spec_feature {
     SPEC_GATED_GELU = 1 << 8,        /* a gated MLP with GELU */
     SPEC_EMBED_SCALE = 1 << 9,       /* embeddings are multiplied by sqrt(hidden) */
     SPEC_QUERY_SCALE = 1 << 10,      /* queries are scaled by something else than their width */
-    SPEC_PART_BIAS = 1 << 11         /* biases on attention or on the MLP alone */
+    SPEC_PART_BIAS = 1 << 11,        /* biases on attention or on the MLP alone */
+    SPEC_OTHER_ACT = 1 << 12,   /* an activation that enum spec_act lacks; `act` says nothing */
+    SPEC_SCORE_LAYER = 1 << 13, /* scores of attention are divided by the layer's number, from 1 */
+    SPEC_ROUTE_ONE = 1 << 14    /* one expert a token, with the weight 1 */
 };
 
 /*

@@ -205,7 +205,7 @@ static int check_experts(const struct spec *s, struct err *e)
         code = bad_size("moe-ffn-hidden-size", s->expert_ffn, 1 << 24, e);
     if (code)
         return code;
-    if (s->topk == 1 && !s->route_before) {
+    if (s->topk == 1 && !s->route_before && !(s->features & SPEC_ROUTE_ONE)) {
         err_set(e, ERR_USAGE, "moe-router-topk 1: the weight of the one expert would always be 1");
         return err_hint(e, "give --moe-router-pre-softmax");
     }

@@ -15,7 +15,9 @@ struct values {
 };
 
 static const struct opt_verb verbs[] = {{"run", "", "train", "", false}, {NULL}};
-static const struct opt rows[] = {SPEC_FLAG_ROWS(struct values, model, 1), {.name = NULL}};
+static const struct opt rows[] = {SPEC_FLAG_ROWS(struct values, model, 1),
+                                  SPEC_IGNORE_ROW(struct values, model, 1),
+                                  {.name = NULL}};
 static const struct opt_table table = {
     .program = "train", .help = "", .verb = verbs, .opt = rows, .preset = spec_presets};
 
