@@ -97,6 +97,8 @@ static void say_done(const char *dst, uint64_t bytes, double seconds)
 
 static void add_ignored(struct buf *b, const struct hf_folder *f, const struct cli *v)
 {
+    if (f->wrapped)
+        buf_adds(b, "names       without what a wrapper put before or into them\n");
     for (size_t i = 0; i < f->npassed; i++)
         buf_addf(b, "ignored     %s: %s\n", f->passed[i].at.entry->name, f->passed[i].why);
     for (size_t i = 0; i < v->ignored_keys.n; i++)

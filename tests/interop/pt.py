@@ -123,6 +123,50 @@ def other_files(d):
     hf.refused(d, shards, 7, files[1], "missing")
 
 
+def wrapped(d):
+    """The dictionaries that programs save, and the words that wrappers put into names, give the same model; what lies beside it is named."""
+    src, a = os.path.join(d, "src"), os.path.join(d, "a")
+    for kind in ("llama", "gpt2"):
+        made = hf.make(kind, src)
+        state = {k: v for k, v in made.state_dict().items() if kind != "gpt2" or k != "lm_head.weight"}
+        hf.run("import", "-q", src, a)
+        bare = {k.removeprefix("model.").removeprefix("transformer."): v for k, v in state.items()}
+        deep = {k.replace("layers.1.", "layers.1._orig_mod.").replace(".h.1.", ".h.1._fsdp_wrapped_module.") : v for k, v in state.items()}
+        buffers = {"model.rotary_emb.inv_freq": torch.ones(4), "model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(4),
+                   "model.layers.0.self_attn.rotary_emb.cos_cached": torch.ones(4)} if kind == "llama" else {}
+        before = lambda word: {word + k: v for k, v in state.items()}
+        moments = {"state": {0: {"exp_avg": torch.ones(3), "exp_avg_sq": torch.ones(3)}}, "param_groups": [{"lr": 0.1}]}
+        forms = {"model": {"model": state}, "state_dict": {"state_dict": state, "epoch": 3}, "module": {"module": state}, "ddp": before("module."),
+                 "compiled": before("_orig_mod."), "both": before("module._orig_mod."), "deep": deep, "named": before("model."),
+                 "nested": {"model": {"state_dict": before("module.")}}, "bare": bare, "buffers": state | buffers,
+                 "optimizer": {"model": state, "optimizer": moments, "step": 3}, "wrapped-optimizer": {"state_dict": before("module."), "optimizer": moments}}
+        for form, value in forms.items():
+            own, b = os.path.join(d, kind + form), os.path.join(d, kind + form + "-ckpt")
+            os.mkdir(own)
+            shutil.copy(os.path.join(src, "config.json"), own)
+            torch.save(value, os.path.join(own, "pytorch_model.bin"))
+            words = ["ignored", "optimizer.state.0.exp_avg", 'first of 2 tensors under "optimizer"'] if "optimizer" in form else []
+            hf.run("import", own, b, words=words)
+            hf.run("verify", "--same", a, b)
+        own = os.path.join(d, kind + "twice")
+        os.mkdir(own)
+        shutil.copy(os.path.join(src, "config.json"), own)
+        torch.save(state | before("module."), os.path.join(own, "pytorch_model.bin"))
+        hf.refused(d, own, 3, "comes twice, in two spellings")
+        shutil.rmtree(a)
+        shutil.rmtree(src)
+    made = hf.make("llama", src)
+    hf.run("import", "-q", src, a)
+    safe = os.path.join(d, "safe")
+    os.mkdir(safe)
+    shutil.copy(os.path.join(src, "config.json"), safe)
+    from safetensors.torch import save_file
+    save_file({"module." + k: v for k, v in made.state_dict().items()}, os.path.join(safe, "model.safetensors"))
+    hf.run("import", safe, os.path.join(d, "from-safe"), words=["names       without what a wrapper put before or into them"])
+    hf.run("verify", "--same", a, os.path.join(d, "from-safe"))
+    hf.run("export", "--like", safe, a, os.path.join(d, "like"), code=2, words=["names of a wrapper"])
+
+
 class Evil:
     def __init__(self, call, *args):
         self.made = (call, args)
@@ -304,7 +348,7 @@ def huge(path, pickled):
 
 
 def main():
-    cases = [(f.__name__, f) for f in (views, other_files, hostile, archives, sums)]
+    cases = [(f.__name__, f) for f in (views, other_files, wrapped, hostile, archives, sums)]
     names = list(hf.MODELS) if os.environ.get("WEFT_FULL") else ["gpt2", "llama", "qwen2-tied", "gpt_neox", "phi3"]
     cases += [(n, lambda d, n=n: model(n, d)) for n in names]
     cases = [c for c in cases if not WANTED or c[0] in WANTED]

@@ -165,6 +165,11 @@ void st_index(struct st_file *s)
     s->by_name = mem_new(s->n + 1, sizeof(*s->by_name));
     for (size_t i = 0; i < s->n; i++)
         s->by_name[i] = &s->entry[i];
+    st_sort_names(s);
+}
+
+void st_sort_names(struct st_file *s)
+{
     qsort(s->by_name, s->n, sizeof(*s->by_name), by_name);
 }
 

@@ -69,6 +69,9 @@ int st_parse(struct st_file *ret, const char *name, const unsigned char *p, size
              struct err *e);
 void st_close(struct st_file *s);
 
+/* After names of entries were changed. */
+void st_sort_names(struct st_file *s);
+
 /* NULL if there is none. */
 const struct st_entry *st_find(const struct st_file *s, const char *name);
 

@@ -258,6 +258,11 @@ static int open_like(struct hf_export *x, const struct hf_export_options *o, str
 {
     static const struct hf_ignore all = {.all = true};
     int code = hf_folder_open(o->like, &all, &x->like, e);
+    if (!code && x->like->wrapped)
+        code = err_set(e, ERR_USAGE,
+                       "%s: its tensors have names of a wrapper, such as \"module.\", before or "
+                       "in their own: an export has the model's",
+                       o->like);
     if (!code && x->like->pytorch)
         code = err_set(e, ERR_USAGE, "%s: its weights are PyTorch files, an export is safetensors",
                        o->like);

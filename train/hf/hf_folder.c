@@ -12,6 +12,7 @@
 #include "train/hf/hf_adapter.h"
 #include "train/hf/hf_folder_internal.h"
 #include "train/hf/hf_index.h"
+#include "train/hf/hf_unwrap.h"
 #include "train/pt/pt.h"
 #include "train/tensor/box_ops.h"
 
@@ -310,10 +311,15 @@ static int judge_rest(struct hf_folder *f, struct err *e)
     for (size_t s = 0; s < f->shards; s++)
         for (size_t i = 0; !code && i < f->shard[s].st.n; i++) {
             struct hf_found at = {s, &f->shard[s].st.entry[i]};
+            if (f->shard[s].outside && f->shard[s].outside[i])
+                continue;
             if (bsearch(&at, known, f->map.tensors, sizeof(*known), order_found))
                 continue;
             if (f->model.spec.tied && !strcmp(at.entry->name, hf_name_head(family)))
                 code = check_tied(f, at, e);
+            else if (st_find(&f->shard[s].st, at.entry->name) != at.entry)
+                code = err_set(e, ERR_DATA, "%s: tensor '%.200s' comes twice, in two spellings",
+                               f->shard[s].path, at.entry->name);
             else if (hf_name_ignored(family, at.entry->name))
                 hf_pass(f, at, "a buffer that the model makes itself");
             else
@@ -348,6 +354,8 @@ static int find_model(struct hf_folder *f, const struct hf_ignore *ignore, struc
     int code = read_config(f, ignore, e);
     if (!code)
         code = open_files(f, e);
+    if (!code)
+        hf_unwrap(f);
     for (size_t s = 0; !code && s < f->shards; s++)
         for (size_t i = 0; i < f->shard[s].st.n; i++)
             hf_name_experts(f->shard[s].st.entry[i].name, &experts);
@@ -379,7 +387,9 @@ void hf_folder_close(struct hf_folder *f)
     for (size_t i = 0; i < f->shards; i++) {
         st_close(&f->shard[i].st);
         free(f->shard[i].path);
+        free(f->shard[i].outside);
     }
+    arena_finish(&f->names);
     free(f->shard);
     free(f->found);
     free(f->passed);

@@ -22,6 +22,7 @@ struct hf_shard {
     char *path;
     const char *name; /* its last part */
     struct st_file st;
+    bool *outside; /* of each entry: beside the model (hf_unwrap.h); NULL: none is */
 };
 
 /* Where a tensor is. */
@@ -49,6 +50,8 @@ struct hf_folder {
     bool sharded;               /* by an index */
     bool meta;                  /* Meta's params.json and consolidated.NN.pth instead */
     bool pytorch;               /* files of torch.save, not safetensors */
+    bool wrapped;               /* names of tensors were changed (hf_unwrap.h) */
+    struct arena names;         /* of those */
     uint64_t bytes;             /* of the tensors that are taken */
     struct hf_adapter *adapter; /* merged by the steps; NULL: none (hf_adapter.h) */
 };

@@ -214,26 +214,41 @@ static const struct hf_names {
     const char *ignored[4]; /* ends of names below a layer */
 } names[HF_FAMILIES] = {
     [HF_GPT2] = {NAMES(gpt2_rows), "transformer.", {".attn.bias", ".attn.masked_bias"}},
-    [HF_LLAMA] = {NAMES(llama_rows), "model.", {".self_attn.rotary_emb.inv_freq"}},
-    [HF_MISTRAL] = {NAMES(llama_rows), "model.", {".self_attn.rotary_emb.inv_freq"}},
-    [HF_QWEN2] = {NAMES(llama_rows), "model.", {".self_attn.rotary_emb.inv_freq"}},
+    [HF_LLAMA] = {NAMES(llama_rows), "model.", {NULL}},
+    [HF_MISTRAL] = {NAMES(llama_rows), "model.", {NULL}},
+    [HF_QWEN2] = {NAMES(llama_rows), "model.", {NULL}},
     [HF_GPT_NEOX] = {NAMES(gpt_neox_rows), "gpt_neox.",
-        {".attention.bias", ".attention.masked_bias", ".attention.rotary_emb.inv_freq"}},
+        {".attention.bias", ".attention.masked_bias"}},
     [HF_QWEN3] = {NAMES(llama_rows), "model.", {NULL}},
-    [HF_MIXTRAL] = {NAMES(mixtral_rows), "model.", {".self_attn.rotary_emb.inv_freq"}},
-    [HF_QWEN2_MOE] = {NAMES(qwen_moe_rows), "model.", {".self_attn.rotary_emb.inv_freq"}},
+    [HF_MIXTRAL] = {NAMES(mixtral_rows), "model.", {NULL}},
+    [HF_QWEN2_MOE] = {NAMES(qwen_moe_rows), "model.", {NULL}},
     [HF_QWEN3_MOE] = {NAMES(qwen_moe_rows), "model.", {NULL}},
-    [HF_PHI3] = {NAMES(phi3_rows), "model.", {".self_attn.rotary_emb.inv_freq"}},
-    [HF_GEMMA2] = {NAMES(gemma_rows), "model.", {".self_attn.rotary_emb.inv_freq"}},
+    [HF_PHI3] = {NAMES(phi3_rows), "model.", {NULL}},
+    [HF_GEMMA2] = {NAMES(gemma_rows), "model.", {NULL}},
     [HF_GEMMA3] = {NAMES(gemma_rows), "model.", {NULL}},
 };
 /* clang-format on */
 
 /* ---- of a family --------------------------------------------------------------------------- */
 
+/* Frequencies, cosines and sines of rotary positions: of a layer or of the model, of some kinds of
+ * layers or of all. transformers calculates them from the configuration and passes over a file's.
+ */
+static bool is_rotary(const char *name)
+{
+    const char *module = strstr(name, "rotary_emb"), *dot = strrchr(name, '.');
+    if (!module || (module > name && module[-1] != '.') || !dot || dot < module)
+        return false;
+    size_t n = strlen(dot), freq = strlen("inv_freq");
+    return (n > freq && !strcmp(dot + n - freq, "inv_freq")) || !strcmp(dot, ".cos_cached") ||
+           !strcmp(dot, ".sin_cached");
+}
+
 bool hf_name_ignored(enum hf_family f, const char *name)
 {
     size_t n = strlen(name);
+    if (f != HF_GPT2 && is_rotary(name))
+        return true;
     for (int i = 0; i < 4 && names[f].ignored[i]; i++) {
         const char *end = names[f].ignored[i];
         if (n > strlen(end) && !strcmp(name + n - strlen(end), end))
