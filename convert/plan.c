@@ -8,6 +8,7 @@
 
 #include "base/core/mem.h"
 #include "convert/report.h"
+#include "train/hf/hf_documents.h"
 #include "train/hf/hf_import.h"
 #include "train/layout/layout.h"
 #include "train/spec/param.h"
@@ -68,7 +69,7 @@ int plan_ranks(const struct hf_folder *f, int tp, int pp, struct buf *b, struct 
 
 static bool is_further(const char *name)
 {
-    bool is = !strcmp(name, "config.json");
+    bool is = !strcmp(name, "config.json") || hf_is_document(name);
     for (int i = 0; !is && hf_further_files[i]; i++)
         is = !strcmp(hf_further_files[i], name);
     return is;
@@ -83,46 +84,68 @@ static bool is_taken(const struct hf_folder *f, const char *name)
     return taken;
 }
 
-static void add_uncopied(struct buf *b, const char *name)
-{
-    buf_addf(b, "ignored     the file %s, which is not copied\n", name);
-}
-
 static int name_order(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int plan_files(const struct hf_folder *f, struct buf *b, struct err *e)
+struct uncopied {
+    char **name;
+    size_t n;
+};
+
+static void uncopied_add(struct uncopied *u, const char *name)
 {
-    char **name = NULL;
-    size_t n = 0;
+    u->name = mem_grow(u->name, u->n + 1, sizeof(*u->name));
+    u->name[u->n++] = mem_strdup(name);
+}
+
+/* One line, and frees them. */
+static void uncopied_say(struct uncopied *u, struct buf *b)
+{
+    enum { SHOWN = 12 };
+    if (u->n)
+        qsort(u->name, u->n, sizeof(*u->name), name_order);
+    for (size_t i = 0; i < u->n; i++) {
+        if (i < SHOWN)
+            buf_addf(b, "%s%s", i ? ", " : "not copied  ", u->name[i]);
+        free(u->name[i]);
+    }
+    if (u->n > SHOWN)
+        buf_addf(b, " and %zu more", u->n - SHOWN);
+    buf_adds(b, u->n ? "\n" : "");
+    free(u->name);
+}
+
+static int list_folder(const struct hf_folder *f, struct uncopied *u, struct err *e)
+{
     DIR *d = opendir(f->path);
     if (!d)
         return err_sys(e, errno, "%s: cannot open the folder", f->path);
-    for (struct dirent *en; (en = readdir(d));) {
-        if (is_taken(f, en->d_name))
-            continue;
-        name = mem_grow(name, n + 1, sizeof(*name));
-        name[n++] = mem_strdup(en->d_name);
-    }
+    for (struct dirent *en; (en = readdir(d));)
+        if (!is_taken(f, en->d_name))
+            uncopied_add(u, en->d_name);
     closedir(d);
-    if (n)
-        qsort(name, n, sizeof(*name), name_order);
-    for (size_t i = 0; i < n; i++) {
-        add_uncopied(b, name[i]);
-        free(name[i]);
-    }
-    free(name);
     return 0;
+}
+
+int plan_files(const struct hf_folder *f, struct buf *b, struct err *e)
+{
+    struct uncopied u = {0};
+    int code = list_folder(f, &u, e);
+    uncopied_say(&u, b);
+    return code;
 }
 
 int plan_export_files(const struct hf_export *x, struct buf *b, struct err *e)
 {
+    struct uncopied u = {0};
     for (size_t i = 0; i < ckpt_files(x->ckpt); i++) {
         const struct ckpt_file *f = ckpt_file_at(x->ckpt, i);
         if (!f->tensors && (x->like || !is_further(f->name)))
-            add_uncopied(b, f->name);
+            uncopied_add(&u, f->name);
     }
-    return x->like ? plan_files(x->like, b, e) : 0;
+    int code = x->like ? list_folder(x->like, &u, e) : 0;
+    uncopied_say(&u, b);
+    return code;
 }

@@ -16,11 +16,11 @@
  */
 int plan_ranks(const struct hf_folder *f, int tp, int pp, struct buf *b, struct err *e);
 
-/* The files of the folder that are neither read nor copied. ERR_IO. */
+/* A line of the files of the folder that are neither read nor copied, if there are any. ERR_IO. */
 int plan_files(const struct hf_folder *f, struct buf *b, struct err *e);
 
-/* The files beside the tensors of a checkpoint, or of the folder that the export is to be like,
- * that an export does not copy. ERR_IO. */
+/* The same of the files beside the tensors of a checkpoint, or of the folder that the export is to
+ * be like, that an export does not copy. ERR_IO. */
 int plan_export_files(const struct hf_export *x, struct buf *b, struct err *e);
 
 #endif

@@ -244,7 +244,9 @@ static int import_opened(const struct hf_folder *f, const char *dst, const struc
     say_rows(&b, rows, f->model.spec.vocab);
     add_ignored(&b, f, v);
     add_features(&b, f);
-    int code = import_run(f, dst, v, rows, e);
+    int code = plan_files(f, &b, e);
+    if (!code)
+        code = import_run(f, dst, v, rows, e);
     if (!code)
         code = cli_write_out(&b, e);
     buf_finish(&b);
@@ -342,6 +344,8 @@ static int export_run(const struct hf_export *x, const char *dst, struct hf_expo
     o->identity = buf_str(&identity);
     if (!code)
         code = hf_export_run(x, dst, o, e);
+    if (!code)
+        code = plan_export_files(x, &further->report, e);
     progress_finish(&p);
     buf_finish(&identity);
     if (!code) {

@@ -51,3 +51,24 @@ rm p/iter_0000010/manifest.json
 mkfifo p/iter_0000010/manifest.json
 expect 3 timeout 20 "$CONVERT" verify p/iter_0000010
 err_has "manifest.json: is a pipe"
+
+t "licence, terms of use, notices and readme go along to the checkpoint and back; a line names the rest"
+rm -rf own out back like
+cp -r model own
+for name in LICENSE LICENSE-MODEL.md License.txt USE_POLICY.md NOTICE Notice.txt README.md readme.txt; do echo "the text of $name" >own/$name; done
+echo text | tee own/training_args.bin own/licensed.py own/READMEs.csv >own/LICENSE.py
+mkdir own/original own/LICENSE.d own/License.md
+expect 0 "$CONVERT" import own out
+out_has "not copied  LICENSE.d, LICENSE.py, READMEs.csv, licensed.py, original, training_args.bin"
+expect 0 "$CONVERT" verify out
+expect 0 "$CONVERT" export out back
+expect 0 "$CONVERT" export --like own out like
+for name in LICENSE LICENSE-MODEL.md License.txt USE_POLICY.md NOTICE Notice.txt README.md readme.txt; do
+    check cmp own/$name out/iter_0000000/$name
+    check cmp own/$name back/$name
+    check cmp own/$name like/$name
+done
+rm own/NOTICE
+mkfifo own/NOTICE
+expect 3 timeout 20 "$CONVERT" import -q --overwrite own out
+err_has "own/NOTICE: is a pipe"

@@ -11,6 +11,7 @@
 #include "base/io/path.h"
 #include "train/copy/copy_files.h"
 #include "train/copy/copy_journal.h"
+#include "train/hf/hf_documents.h"
 #include "train/hf/hf_export.h"
 #include "train/hf/hf_import.h"
 #include "train/hf/hf_index.h"
@@ -127,7 +128,7 @@ static int write_index(const struct hf_export *x, const char *folder, struct err
     return code;
 }
 
-static int copy_tokenizer(void *arg, const char *path, const char *name, struct err *e)
+static int copy_as_is(void *arg, const char *path, const char *name, struct err *e)
 {
     const char *const *folder = arg;
     return copy_file_as(path, *folder, name, NULL, e);
@@ -141,8 +142,10 @@ static int write_further(const struct hf_export *x, const char *folder,
     int code = 0;
     for (int i = 0; !code && hf_further_files[i]; i++)
         code = copy_file(from, folder, hf_further_files[i], o->rows, e);
+    if (!code)
+        code = hf_each_document(from, copy_as_is, &folder, e);
     if (!code && o->rows)
-        code = hf_rows_tokenizer(o->rows, copy_tokenizer, &folder, e);
+        code = hf_rows_tokenizer(o->rows, copy_as_is, &folder, e);
     if (!code && !x->like && o->further)
         code = o->further(o->arg, folder, e);
     if (!code && !x->like)

@@ -6,6 +6,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "train/copy/copy_ckpt.h"
+#include "train/hf/hf_documents.h"
 
 const char *const hf_further_files[] = {"generation_config.json",
                                         "tokenizer.json",
@@ -45,12 +46,19 @@ static int put_config(const struct hf_folder *f, const struct hf_rows *rows, str
     return code;
 }
 
+static int put_document(void *arg, const char *path, const char *name, struct err *e)
+{
+    return ckpt_put_file(arg, name, path, e);
+}
+
 static int put_files(const struct hf_folder *f, const struct hf_rows *rows, struct ckpt_writer *w,
                      struct err *e)
 {
     int code = put_config(f, rows, w, e);
     for (int i = 0; !code && hf_further_files[i]; i++)
         code = put_file(f, hf_further_files[i], rows, w, e);
+    if (!code)
+        code = hf_each_document(f->path, put_document, w, e);
     return code || !rows ? code : hf_rows_put_tokenizer(rows, w, e);
 }
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_HF_HF_DOCUMENTS_H
+#define TRAIN_HF_HF_DOCUMENTS_H
+
+/*
+ * Documents beside the weights of a model: its licence, terms of use, notices, readme. They go
+ * along from folder to checkpoint and back, under their names.
+ */
+
+#include <stdbool.h>
+
+#include "base/core/err.h"
+
+/* LICENSE, LICENSE-MODEL.md, USE_POLICY.md, Notice.txt, README.md, ... */
+bool hf_is_document(const char *name);
+
+/* Calls `put` with the path and the name of each document of a folder, in the order of names; one
+ * that is a folder is passed over. */
+int hf_each_document(const char *folder,
+                     int (*put)(void *arg, const char *path, const char *name, struct err *e),
+                     void *arg, struct err *e);
+
+#endif
