@@ -82,6 +82,7 @@ void vocab_rows_meta(const struct vocab_rows *r, struct ckpt_meta *m)
     const struct tok_info *t = tok_info(r->tokenizer);
     m->tokenizer_type = t->type_name;
     m->tokenizer_digest = t->digest;
+    m->tokenizer_meaning = t->meaning;
     m->vocab_size = t->vocab_size;
     m->eod = t->eod;
     m->data_digest = NULL; /* these data were made with the old one */

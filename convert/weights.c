@@ -195,6 +195,7 @@ static int import_run(const struct hf_folder *f, const char *dst, const struct c
     struct hf_import_options o = {
         .tokenizer_type = info ? info->type_name : NULL,
         .tokenizer_digest = info ? info->digest : NULL,
+        .tokenizer_meaning = info ? info->meaning : NULL,
         .tokenizer_vocab = info ? info->vocab_size : 0,
         .eod = info ? info->eod : -1,
         .file_size = (uint64_t)v->file_size,

@@ -23,6 +23,7 @@ static void say_tokenizer(struct facts *f, const struct tokenizer *t)
     facts_id(f, "pad", t, i->pad);
     facts_id(f, "unk", t, i->unk);
     facts_text(f, "sha256", i->digest);
+    facts_text(f, "meaning", i->meaning);
 }
 
 static void say_model(struct facts *f, const struct sp_model *m)

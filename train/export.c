@@ -101,27 +101,6 @@ int export_model(const struct job *j, int64_t step, struct err *e)
 
 /* ---- files of a checkpoint beside its tensors ---------------------------------------------- */
 
-/* Under one name for most kinds, which are told by content; but what files beside it add to a
- * tokenizer.json counts under their names. */
-static int put_tokenizer(struct ckpt_writer *w, const struct tok_info *t, struct err *e)
-{
-    static const char *const beside[] = {"tokenizer_config.json", "special_tokens_map.json",
-                                         "added_tokens.json"};
-    if (!t->beside)
-        return ckpt_put_file(w, t->type == TOK_WHITESPACE ? "vocab.json" : "tokenizer.model",
-                             t->path, e);
-    char *folder = path_dir(t->path);
-    int code = ckpt_put_file(w, "tokenizer.json", t->path, e);
-    for (size_t i = 0; i < sizeof(beside) / sizeof(*beside) && !code; i++) {
-        char *path = path_join(folder, beside[i]);
-        if (file_exists(path))
-            code = ckpt_put_file(w, beside[i], path, e);
-        free(path);
-    }
-    free(folder);
-    return code;
-}
-
 /* Files of a model of Hugging Face that go along from checkpoint to checkpoint. */
 enum { KEPT = 2 };
 static const char *const kept[KEPT] = {"config.json", "generation_config.json"};
@@ -149,7 +128,6 @@ int job_read_kept(struct job *j, struct err *e)
 
 int job_put_files(struct job *j, struct ckpt_writer *w, struct err *e)
 {
-    const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
@@ -158,8 +136,8 @@ int job_put_files(struct job *j, struct ckpt_writer *w, struct err *e)
     fclose(f);
     int code = ckpt_put_bytes(w, "config.toml", text, n, e);
     free(text);
-    if (!code && t && t->path)
-        code = put_tokenizer(w, t, e);
+    if (!code)
+        code = vocabulary_files_put(&j->files, w, e);
     for (size_t i = 0; !code && i < KEPT; i++)
         if (j->kept[i].len)
             code = ckpt_put_bytes(w, kept[i], j->kept[i].data, j->kept[i].len, e);

@@ -13,7 +13,7 @@
 #include "train/guard.h"
 #include "train/start.h"
 
-/* ---- data manifest and tokenizer --------------------------------------------------------- */
+/* ---- data manifest -------------------------------------------------------------------- */
 
 /* List number i of the data: the shared one or those of the parts. NULL behind the last. */
 static const struct blend_list *list_at(const struct job *j, int i)
@@ -33,8 +33,7 @@ static int add_manifest(const struct job *j, const char *prefix, struct buf *all
     int code = manifest_read(prefix, &m, &found, e);
     if (!code && found) {
         if (j->has_manifest)
-            code = manifest_compare(&m, prefix, j->data_prefix, j->manifest.tokenizer_path,
-                                    j->manifest.digest, j->manifest.vocab_size, e);
+            code = job_same_data_tokenizer(j, &m, prefix, e);
         if (!code)
             code = sha_file(path, digest, e);
         if (!code)
@@ -104,196 +103,6 @@ int job_open_manifest(struct job *j, struct err *e)
     if (!code)
         code = manifest_read(j->data_prefix, &j->manifest, &j->has_manifest, e);
     return code ? code : digest_manifests(j, e);
-}
-
-/* `vocab` counts for the null tokenizer alone, which has no file and counts its end of document
- * itself. */
-static int open_as(struct job *j, const char *type, const char *path, int64_t vocab, struct err *e)
-{
-    struct tok_options t = {.path = path, .type = tok_type_named(type)};
-    if (t.type == TOK_AUTO)
-        return err_set(e, ERR_DATA, "tokenizer type '%s' is not known", type);
-    if (t.type == TOK_NULL)
-        t.vocab_size = vocab - 1;
-    return tok_open(&t, &j->tokenizer, e);
-}
-
-/* The copy that lies in a checkpoint, whatever its name was. */
-static const char *const copies[] = {"tokenizer.model", "vocab.json", "tokenizer.json"};
-
-static int open_copy(struct job *j, struct err *e)
-{
-    const struct ckpt_meta *m = ckpt_meta(j->ckpt);
-    if (m->tokenizer_type && !strcmp(m->tokenizer_type, tok_type_name(TOK_NULL)))
-        return open_as(j, m->tokenizer_type, NULL, m->vocab_size, e);
-    /* an imported model may have several files of one tokenizer: the one that counts */
-    char *json = path_join(ckpt_path(j->ckpt), copies[2]);
-    bool hf = m->tokenizer_type && !strcmp(m->tokenizer_type, "HuggingFaceTokenizer") &&
-              file_exists(json);
-    free(json);
-    for (size_t i = hf ? 2 : 0; m->tokenizer_type && i < sizeof(copies) / sizeof(copies[0]); i++) {
-        char *path = path_join(ckpt_path(j->ckpt), copies[i]);
-        int code = file_exists(path) ? open_as(j, m->tokenizer_type, path, 0, e) : 0;
-        free(path);
-        if (code || j->tokenizer)
-            return code;
-    }
-    return 0;
-}
-
-/* That of a model of Hugging Face. */
-static int open_beside(struct job *j, struct err *e)
-{
-    static const char *const file[] = {"tokenizer.json", "tokenizer.model", "vocab.json"};
-    struct tok_options t = {.path = j->hf->path};
-    bool some = false;
-    for (size_t i = 0; i < sizeof(file) / sizeof(file[0]); i++) {
-        char *path = path_join(j->hf->path, file[i]);
-        some |= file_exists(path);
-        free(path);
-    }
-    return some ? tok_open(&t, &j->tokenizer, e) : 0;
-}
-
-/* A tokenizer by whom it was given: file and digest may be unknown (NULL). */
-struct known {
-    const char *who, *file, *digest;
-};
-
-static void add_known(struct buf *b, const struct known *k)
-{
-    buf_addf(b, "%s has ", k->who);
-    if (k->file)
-        buf_addf(b, "%s ", k->file);
-    buf_addf(b, "(SHA-256 %.12s)", k->digest);
-}
-
-/* `hint`: what to do about it. */
-static int same_digest(const struct known *x, const struct known *y, const char *hint,
-                       struct err *e)
-{
-    struct buf b = {0};
-    if (!x->digest || !y->digest || !x->digest[0] || !y->digest[0] || !strcmp(x->digest, y->digest))
-        return 0;
-    add_known(&b, x);
-    buf_adds(&b, ", ");
-    add_known(&b, y);
-    err_set(e, ERR_USAGE, "tokenizers differ: %s", buf_str(&b));
-    buf_finish(&b);
-    return err_hint(e, "%s", hint);
-}
-
-/* The data's manifest against the checkpoint: the vocabulary; all of it if the run goes on. */
-static int data_fits(const struct job *j, struct err *e)
-{
-    const struct manifest *d = &j->manifest;
-    const struct ckpt_meta *m = ckpt_meta(j->ckpt);
-    const char *path = ckpt_path(j->ckpt);
-    if (d->vocab_size && m->vocab_size && d->vocab_size != m->vocab_size)
-        return err_set(e, ERR_USAGE,
-                       "vocabularies differ: the manifest of %s has %lld entries, %s has %lld",
-                       j->data_prefix, (long long)d->vocab_size, path, (long long)m->vocab_size);
-    if (d->eod >= 0 && m->eod >= 0 && d->eod != m->eod)
-        return err_set(e, ERR_USAGE,
-                       "ends of document differ: the manifest of %s says id %lld, %s says %lld",
-                       j->data_prefix, (long long)d->eod, path, (long long)m->eod);
-    if (!j->ckpt_is_own || !m->data_digest || !strcmp(m->data_digest, j->data_digest))
-        return 0;
-    err_set(e, ERR_USAGE,
-            "the data are not those of the run: the manifest of %s has the digest %s, %s names %s",
-            j->data_prefix, j->data_digest, path, m->data_digest);
-    return err_hint(e, "to learn on from other data: --load %s --finetune, and a new --save",
-                    j->o->save);
-}
-
-/* That the tokenizer, the data and the checkpoint are of one kind. */
-static int tokenizers_agree(const struct job *j, struct err *e)
-{
-    static const char by_ckpt[] = "use data and tokenizer that the checkpoint was trained with";
-    static const char by_data[] = "name the tokenizer that the data were made with, or make the "
-                                  "data again";
-    const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
-    const struct known ours = {.who = tok_flags_given(&j->o->tokenizer) ? "the command line"
-                                                                        : "this run",
-                               .file = !t        ? NULL
-                                       : t->path ? t->path
-                                                 : t->type_name,
-                               .digest = t ? t->digest : NULL};
-    struct known data = {0}, theirs = {0};
-    char *manifest = j->has_manifest ? manifest_path(j->data_prefix) : NULL;
-    if (manifest)
-        data = (struct known){manifest, j->manifest.tokenizer_path, j->manifest.digest};
-    if (j->ckpt)
-        theirs = (struct known){ckpt_path(j->ckpt), NULL, ckpt_meta(j->ckpt)->tokenizer_digest};
-    int code = same_digest(&data, &ours, j->ckpt ? by_ckpt : by_data, e);
-    if (!code && j->ckpt)
-        code = same_digest(&data, &theirs, by_ckpt, e);
-    if (!code && j->ckpt)
-        code = same_digest(&ours, &theirs, by_ckpt, e);
-    free(manifest);
-    return code;
-}
-
-/* What the rows of options ask for (opts_warn_unused). */
-struct use {
-    const struct job *j;
-    struct buf why;
-};
-
-static const char *fact(void *arg, const char *name)
-{
-    struct use *u = arg;
-    const struct job *j = u->j;
-    if (!strcmp(name, "texts") && j->opts->verb != VERB_GENERATE)
-        return "here: only " WEFT_PREFIX "train generate encodes text";
-    if (!strcmp(name, "texts") || !strcmp(name, "lenient") || !strcmp(name, "frames") ||
-        !strcmp(name, "eod"))
-        return NULL;
-    return tok_flags_fact(&j->tokenizer, j->tokenizer != NULL, name, &u->why);
-}
-
-int job_open_tokenizer(struct job *j, struct err *e)
-{
-    const char *from = j->has_manifest ? j->manifest.tokenizer_path : NULL;
-    int code = 0;
-    if (tok_flags_given(&j->o->tokenizer))
-        code = tok_open_flags(&j->o->tokenizer, &j->tokenizer, e);
-    else if (from && file_exists(from))
-        code = open_as(j, j->manifest.tokenizer_type, from, 0, e);
-    if (!code && !j->tokenizer && j->ckpt)
-        code = open_copy(j, e);
-    if (!code && !j->tokenizer && j->hf)
-        code = open_beside(j, e);
-    if (code)
-        return code;
-    struct use u = {.j = j};
-    opts_warn_unused(j->opts, fact, &u);
-    buf_finish(&u.why);
-    code = tokenizers_agree(j, e);
-    if (!code && j->has_manifest && j->ckpt)
-        code = data_fits(j, e);
-    j->vocab = j->tokenizer      ? tok_info(j->tokenizer)->vocab_size
-               : j->has_manifest ? j->manifest.vocab_size
-               : j->ckpt         ? ckpt_meta(j->ckpt)->vocab_size
-                                 : 0;
-    return code;
-}
-
-int job_tokenizer_again(const struct job *j, bool no_template, enum tok_specials specials,
-                        struct tokenizer **ret, struct err *e)
-{
-    const struct tok_info *info = tok_info(j->tokenizer);
-    struct tok_flags f = j->o->tokenizer;
-    const struct tok_options o = {.type = info->type,
-                                  .path = info->path,
-                                  .vocab_size = info->type == TOK_NULL ? info->vocab_size - 1 : 0,
-                                  .no_template = no_template,
-                                  .specials = specials};
-    if (!tok_flags_given(&f))
-        return tok_open(&o, ret, e);
-    f.add_template = !no_template;
-    f.specials = (int)specials;
-    return tok_open_flags(&f, ret, e);
 }
 
 /* ---- model ------------------------------------------------------------------------------- */

@@ -20,6 +20,8 @@
 #include "train/hf/hf_folder.h"
 #include "train/options.h"
 #include "train/tune/tune.h"
+#include "train/vocabulary/files.h"
+#include "train/vocabulary/vocabulary.h"
 
 /* The lock of --save (start.h). */
 struct save_lock {
@@ -57,7 +59,8 @@ struct job {
     const char *ckpt_step_of;   /* the folder of which it was taken by its step; NULL: it was not */
     const char *ckpt_among;     /* the folder whose newest one it is; NULL: it was named */
     struct save_lock lock;
-    struct buf kept[2]; /* files that checkpoints have of a model of Hugging Face */
+    struct buf kept[2];            /* files that checkpoints have of a model of Hugging Face */
+    struct vocabulary_files files; /* and those of the tokenizer */
     struct spec spec;
     int64_t vocab; /* true size, of tokenizer or data */
     int64_t micros, global_batch, seq_length;
@@ -116,9 +119,17 @@ bool job_is_last(const struct job *j);
  * its tokenizer. */
 int job_open_manifest(struct job *j, struct err *e);
 
-/* The tokenizer of the options, else the manifest's file, else the checkpoint's own copy. Checks
- * that all that are known have one digest: ERR_USAGE names both. */
+/* The tokenizer of the options, else that of the data, as the model's folder or the manifest's file
+ * has it, else the model's own. Checks that all that are known do the same: ERR_USAGE names two and
+ * what they differ in, unless --tokenizer-differs makes a warning of it (job_tokenizer.c). */
 int job_open_tokenizer(struct job *j, struct err *e);
+
+/* Likewise for one more data set beside the first. */
+int job_same_data_tokenizer(const struct job *j, const struct manifest *m, const char *prefix,
+                            struct err *e);
+
+/* What a checkpoint says of it. */
+void job_describe_tokenizer(const struct job *j, struct ckpt_meta *m);
 
 /* The tokenizer that is open once more, in another manner (tok/tokenizer/tokenizer.h); the caller
  * closes it. */

@@ -267,6 +267,7 @@ void job_close(struct job *j)
     if (j->has_manifest)
         manifest_close(&j->manifest);
     tok_close(j->tokenizer);
+    vocabulary_files_finish(&j->files);
     for (size_t i = 0; i < sizeof(j->kept) / sizeof(j->kept[0]); i++)
         buf_finish(&j->kept[i]);
     start_unlock(j);

@@ -18,6 +18,11 @@ static const struct opt rows[] = {
     SPEC_IGNORE_ROW(struct train_options, model, TRAINS | EVAL | GENERATE),
     TOK_FLAG_ROWS(struct train_options, tokenizer, RUN | PLAN | GENERATE),
     TOK_FLAG_VOCAB_SIZE_ROW(struct train_options, tokenizer, RUN | PLAN | GENERATE),
+    OPT_ROW(.name = "tokenizer-differs", .type = OPT_SWITCH, AT(tokenizer_differs),
+            .group = "tokenizer", .verbs = RUN | PLAN | EVAL | GENERATE,
+            .brief = "go on where tokenizers differ",
+            .help = "data, model and command line may have tokenizers that give other ids: a "
+                    "warning instead of an error says which and in what"),
 
     DATA_FLAG_ROWS(struct train_options, data, DATA | PLAN),
     OPT_ROW(.name = "mock-data", .type = OPT_SWITCH, AT(mock_data), .group = "data",

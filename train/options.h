@@ -26,6 +26,7 @@ struct train_options {
     struct opt_common common;
     struct spec_flags model;
     struct tok_flags tokenizer;
+    bool tokenizer_differs;
     /* data */
     struct data_flags data;
     bool mock_data;

@@ -56,7 +56,6 @@ struct run {
 
 static int commit(struct job *j, const struct saving *s, struct err *e)
 {
-    const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
     struct buf model = {0};
     spec_to_json(&j->spec, &model);
     struct tune_pairs kernels;
@@ -64,21 +63,12 @@ static int commit(struct job *j, const struct saving *s, struct err *e)
     struct ckpt_meta m = {.iteration = s->iteration,
                           .consumed_samples = s->consumed,
                           .model = buf_str(&model),
-                          .tokenizer_type = t                 ? t->type_name
-                                            : j->has_manifest ? j->manifest.tokenizer_type
-                                                              : NULL,
-                          .tokenizer_digest = t                 ? t->digest
-                                              : j->has_manifest ? j->manifest.digest
-                                                                : NULL,
-                          .vocab_size = j->vocab,
-                          .eod = t                 ? t->eod
-                                 : j->has_manifest ? j->manifest.eod
-                                                   : -1,
                           .data_digest = j->data_digest[0] ? j->data_digest : NULL,
                           .kernels = kernels.pair,
                           .nkernels = kernels.n,
                           .state = s->state.pair,
                           .nstate = s->state.n};
+    job_describe_tokenizer(j, &m);
     int code = ckpt_commit(s->w, &m, e);
     tune_pairs_finish(&kernels);
     buf_finish(&model);

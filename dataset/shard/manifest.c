@@ -82,6 +82,8 @@ void manifest_text(const struct manifest *m, struct buf *b)
     manifest_put_text(b, "type", m->tokenizer_type, ",\n    ");
     manifest_put_text(b, "path", m->tokenizer_path, ",\n    ");
     manifest_put_text(b, "sha256", m->digest[0] ? m->digest : NULL, ",\n    ");
+    if (m->meaning)
+        manifest_put_text(b, "meaning", m->meaning, ",\n    ");
     buf_addf(b, "\"vocab_size\": %" PRId64 ",\n    \"eod\": %" PRId64 ",\n    ", m->vocab_size,
              m->eod);
     manifest_put_text(b, "eod_piece", m->eod_piece, "\n  },\n");
@@ -191,6 +193,8 @@ static void get_tokenizer(struct reader *r, const struct json *root)
     m->tokenizer_type = get_text(r, o, "type");
     m->tokenizer_path = get_text(r, o, "path");
     get_hex(r, o, "sha256", m->digest, sizeof(m->digest));
+    if (!r->code && json_get(o, "meaning")) /* earlier versions did not write it */
+        m->meaning = get_text(r, o, "meaning");
     m->vocab_size = get_integer(r, o, "vocab_size");
     m->eod = get_integer(r, o, "eod");
     m->eod_piece = get_text(r, o, "eod_piece");
@@ -431,22 +435,89 @@ static char *tokenizer_name(const char *path, const char *digest)
                  : mem_strdup("an unknown tokenizer");
 }
 
+struct manifest_tokenizer manifest_tokenizer(const struct manifest *m)
+{
+    return (struct manifest_tokenizer){m->tokenizer_path, m->digest, m->meaning, m->vocab_size};
+}
+
+static bool said(const char *text)
+{
+    return text && *text;
+}
+
+bool manifest_same_tokenizer(const struct manifest_tokenizer *a, const struct manifest_tokenizer *b)
+{
+    if (!said(a->digest) || !said(b->digest) || !strcmp(a->digest, b->digest))
+        return true;
+    return said(a->meaning) && said(b->meaning) && !strcmp(a->meaning, b->meaning);
+}
+
+/* The field "name=" of a meaning; *ret_n: of its value. NULL: it has none. */
+static const char *field_of(const char *meaning, const char *name, size_t n, size_t *ret_n)
+{
+    for (const char *p = meaning; *p; p += strcspn(p, " "), p += *p == ' ')
+        if (!strncmp(p, name, n) && p[n] == '=') {
+            *ret_n = strcspn(p + n + 1, " ");
+            return p + n + 1;
+        }
+    *ret_n = 0;
+    return NULL;
+}
+
+/* A field that tells more than a digest does. */
+static bool tells(const char *name, size_t n)
+{
+    static const char *const plain[] = {"model", "size", "end-of-document"};
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+        if (strlen(plain[i]) == n && !memcmp(plain[i], name, n))
+            return true;
+    return false;
+}
+
+/* Fields of `was` that `is` has otherwise; with `only`, those that it lacks. */
+static void put_fields(struct buf *b, size_t from, const char *was, const char *is, bool only)
+{
+    for (const char *p = was; *p; p += strcspn(p, " "), p += *p == ' ') {
+        size_t name = strcspn(p, "= "), n = 0, k = 0;
+        const char *x = field_of(was, p, name, &n), *y = field_of(is, p, name, &k);
+        if (!x || (only && y) || (n == k && y && !memcmp(x, y, n)))
+            continue;
+        buf_addf(b, "%s%.*s", b->len > from ? ", " : "", (int)name, p);
+        if (y && tells(p, name))
+            buf_addf(b, " (%.*s, %.*s)", (int)n, x, (int)k, y);
+    }
+}
+
+void manifest_put_differences(struct buf *b, const char *was, const char *is)
+{
+    size_t from = b->len;
+    put_fields(b, from, was, is, false);
+    put_fields(b, from, is, was, true);
+}
+
 int manifest_compare(const struct manifest *m, const char *prefix, const char *who,
-                     const char *path, const char *digest, int64_t vocab_size, struct err *e)
+                     const struct manifest_tokenizer *theirs, struct err *e)
 {
     int code = 0;
-    char *ours = tokenizer_name(m->tokenizer_path, m->digest);
-    char *theirs = tokenizer_name(path, digest);
-    if (m->digest[0] && digest && digest[0] && strcmp(m->digest, digest) != 0)
-        code = err_set(e, ERR_USAGE, "%s was tokenized with %s, but %s has %s", prefix, ours, who,
-                       theirs);
-    else if (m->vocab_size > 0 && vocab_size > 0 && m->vocab_size != vocab_size)
+    const struct manifest_tokenizer own = manifest_tokenizer(m);
+    char *a = tokenizer_name(own.path, own.digest);
+    char *b = tokenizer_name(theirs->path, theirs->digest);
+    struct buf why = {0};
+    if (said(own.meaning) && said(theirs->meaning)) {
+        buf_adds(&why, "; different: ");
+        manifest_put_differences(&why, own.meaning, theirs->meaning);
+    }
+    if (!manifest_same_tokenizer(&own, theirs))
+        code = err_set(e, ERR_USAGE, "%s was tokenized with %s, but %s has %s%s", prefix, a, who, b,
+                       buf_str(&why));
+    else if (own.vocab_size > 0 && theirs->vocab_size > 0 && own.vocab_size != theirs->vocab_size)
         code = err_set(e, ERR_USAGE,
                        "%s was tokenized with %s of %" PRId64 " tokens, but %s has %s of %" PRId64,
-                       prefix, ours, m->vocab_size, who, theirs, vocab_size);
+                       prefix, a, own.vocab_size, who, b, theirs->vocab_size);
     if (code)
         err_hint(e, "data used together needs one tokenizer: tokenize one of them again");
-    free(ours);
-    free(theirs);
+    buf_finish(&why);
+    free(a);
+    free(b);
     return code;
 }

@@ -45,6 +45,7 @@ struct manifest {
     const char *tokenizer_type; /* "SentencePieceTokenizer" */
     const char *tokenizer_path; /* may be NULL */
     char digest[SHA_TEXT];      /* "" if unknown: ids came without a tokenizer */
+    const char *meaning;        /* what it does (tok/core/types.h); NULL if unknown */
     int64_t vocab_size;         /* unpadded; 0 if unknown */
     int64_t eod;                /* -1: none */
     const char *eod_piece;      /* may be NULL */
@@ -98,12 +99,26 @@ int manifest_verify(const struct manifest *m, const struct shard *s, struct err 
 int manifest_same_work(const struct manifest *was, const struct manifest *now, const char *who,
                        struct err *e);
 
+/* A tokenizer, as far as it is known: NULL, "" and 0 stand for what is not. */
+struct manifest_tokenizer {
+    const char *path, *digest, *meaning;
+    int64_t vocab_size;
+};
+
+struct manifest_tokenizer manifest_tokenizer(const struct manifest *m);
+
+/* True if nothing is known in which they differ: the files are equal, or they do the same. */
+bool manifest_same_tokenizer(const struct manifest_tokenizer *a,
+                             const struct manifest_tokenizer *b);
+
+/* Appends what two meanings differ in: "size (32000, 32001), tokens, merges". */
+void manifest_put_differences(struct buf *b, const char *was, const char *is);
+
 /*
- * ERR_USAGE, naming both tokenizers by file and digest, unless tokenizer digest and vocabulary size
- * equal those of `who` ("checkpoint runs/a/iter_0000100"), whose tokenizer is at `path` (NULL if
- * unknown). A digest or size that is unknown on either side is not compared.
+ * ERR_USAGE, naming both tokenizers by file and digest and what they differ in, unless they are the
+ * same (manifest_same_tokenizer) and of one size. `who` has the other one: "the command line".
  */
 int manifest_compare(const struct manifest *m, const char *prefix, const char *who,
-                     const char *path, const char *digest, int64_t vocab_size, struct err *e);
+                     const struct manifest_tokenizer *theirs, struct err *e);
 
 #endif

@@ -216,9 +216,8 @@ static int join_manifest(struct merge *m, const struct manifest *b, const char *
                          struct err *e)
 {
     struct manifest *a = &m->manifest;
-    int code = m->known ? manifest_compare(a, m->q->prefix[0], prefix, b->tokenizer_path, b->digest,
-                                           b->vocab_size, e)
-                        : 0;
+    const struct manifest_tokenizer theirs = manifest_tokenizer(b);
+    int code = m->known ? manifest_compare(a, m->q->prefix[0], prefix, &theirs, e) : 0;
     if (!code && m->known && a->eod != b->eod)
         code = err_set(e, ERR_USAGE,
                        "%s: its end of document is id %" PRId64
@@ -232,6 +231,7 @@ static int join_manifest(struct merge *m, const struct manifest *b, const char *
         a->tokenizer_path = merge_keep(m, b->tokenizer_path);
         a->eod_piece = merge_keep(m, b->eod_piece);
         memcpy(a->digest, b->digest, sizeof(a->digest));
+        a->meaning = merge_keep(m, b->meaning);
         a->vocab_size = b->vocab_size;
         a->eod = b->eod;
     }
@@ -254,7 +254,7 @@ static void settle_manifest(struct merge *m)
     a->append_eod = m->eod && !m->no_eod;
     if (m->known == m->q->n)
         return;
-    a->tokenizer_type = a->tokenizer_path = a->eod_piece = NULL;
+    a->tokenizer_type = a->tokenizer_path = a->eod_piece = a->meaning = NULL;
     a->digest[0] = '\0';
     a->vocab_size = 0;
     a->eod = -1;

@@ -87,6 +87,7 @@ struct manifest build_describe(struct build *b, bool keys)
                          .tokenizer_path = info         ? info->path
                                            : h->path[0] ? h->path
                                                         : NULL,
+                         .meaning = info ? info->meaning : NULL,
                          .vocab_size = b->plan.vocab_size,
                          .eod = b->eod,
                          .eod_piece = b->eod_piece,

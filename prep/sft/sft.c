@@ -126,6 +126,7 @@ static struct manifest describe_sft(struct sft *s)
     struct manifest m = {.weft_version = WEFT_VERSION,
                          .tokenizer_type = info->type_name,
                          .tokenizer_path = info->path,
+                         .meaning = info->meaning,
                          .vocab_size = info->vocab_size,
                          .eod = info->eod,
                          .eod_piece = info->eod_piece,

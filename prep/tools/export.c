@@ -11,6 +11,7 @@
 #include "base/thread/pool.h"
 #include "dataset/shard/manifest.h"
 #include "dataset/shard/shard.h"
+#include "prep/tools/same_tokenizer.h"
 
 enum {
     CHUNK_TOKENS = 1 << 17, /* a chunk ends after the document that reaches this many */
@@ -220,8 +221,7 @@ static int export_settle(struct export *x, struct err *e)
     if (found)
         code = manifest_fits_shard(&m, &x->shard, e);
     if (!code && found && t)
-        code = manifest_compare(&m, x->q->prefix, "the command line", t->path, t->digest,
-                                t->vocab_size, e);
+        code = same_tokenizer(&m, x->q->prefix, t, e);
     manifest_close(&m);
     return code;
 }

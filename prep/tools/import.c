@@ -200,6 +200,7 @@ static void say(const struct import *x, struct manifest *m)
     m->eod_piece = t->eod_piece;
     m->append_eod = t->eod >= 0 && t->eod == x->boundary;
     memcpy(m->digest, t->digest, sizeof(m->digest));
+    m->meaning = t->meaning;
 }
 
 static int import_write_all(struct import *x, struct import_report *ret, struct err *e)

@@ -11,6 +11,7 @@
 #include "dataset/shard/manifest.h"
 #include "dataset/shard/prefix.h"
 #include "dataset/shard/shard.h"
+#include "prep/tools/same_tokenizer.h"
 
 enum { BINS = 32, BAR = 40 };
 
@@ -73,8 +74,7 @@ static int inspect_look(struct inspection *x, struct err *e)
     if (!code && x->has_manifest)
         code = manifest_fits_shard(&x->manifest, &x->shard, e);
     if (!code && x->has_manifest && x->q->tok)
-        code = manifest_compare(&x->manifest, prefix, "the command line", tok_info(x->q->tok)->path,
-                                tok_info(x->q->tok)->digest, tok_info(x->q->tok)->vocab_size, e);
+        code = same_tokenizer(&x->manifest, prefix, tok_info(x->q->tok), e);
     if (!code)
         code = count_lengths(x, e);
     if (!code && x->q->check)

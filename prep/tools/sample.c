@@ -11,6 +11,7 @@
 #include "dataset/sample/blend_set.h"
 #include "dataset/sample/packed_feed.h"
 #include "dataset/shard/shard.h"
+#include "prep/tools/same_tokenizer.h"
 
 struct view {
     const struct sample_request *q;
@@ -44,8 +45,7 @@ static int sample_settle(struct view *v, const char *prefix, struct err *e)
                            : 0;
     v->limit = size > 0 && size < SHARD_ANY_ID ? size : SHARD_ANY_ID;
     if (t && found)
-        code =
-            manifest_compare(&m, prefix, "the command line", t->path, t->digest, t->vocab_size, e);
+        code = same_tokenizer(&m, prefix, t, e);
     manifest_close(&m);
     if (!code && wanted && eod < 0)
         code =

@@ -10,6 +10,7 @@
 #include "base/io/path.h"
 #include "dataset/shard/manifest.h"
 #include "dataset/packed/packed.h"
+#include "prep/tools/same_tokenizer.h"
 
 static int same_digest(const struct map *m, const struct xxh *h, const char *want, struct err *e)
 {
@@ -83,9 +84,7 @@ static int verify_settle(const struct verify_request *q, const struct manifest *
         size = m->vocab_size;
     r->limit = size > 0 && size < SHARD_ANY_ID ? size : SHARD_ANY_ID;
     r->eod = t ? t->eod : r->has_manifest ? m->eod : -1;
-    return t && r->has_manifest ? manifest_compare(m, q->prefix, "the command line", t->path,
-                                                   t->digest, t->vocab_size, e)
-                                : 0;
+    return t && r->has_manifest ? same_tokenizer(m, q->prefix, t, e) : 0;
 }
 
 /* The shard is bad, as `e` says: diagnoses it, and decides on a repair. 0: repair it. */

@@ -470,7 +470,7 @@ static void keep_made(const struct finder *f, struct bpe_merges *m)
 
 void rank_pairs_keep_made(const struct tok_vocab *s, struct bpe_merges *m)
 {
-    bool ascending = m->npairs > s->count;
+    bool ascending = m->npairs > s->count && !m->unreached; /* not done already */
     for (size_t i = 1; i < m->npairs && ascending; i++)
         ascending = m->pair[i - 1].rank < m->pair[i].rank && m->pair[i - 1].id <= m->pair[i].id;
     if (!ascending)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/io/magic.h"
+#include "tok/formats/meaning.h"
 #include "tok/formats/readers.h"
 
 bool json_object_looks(const char *p, size_t n)
@@ -57,17 +58,23 @@ static int open_spec(const struct format *f, const struct tok_options *o, struct
     struct tok_engine g;
     pipe_spec_init(&s, o->path);
     info->type = o->type != TOK_AUTO ? o->type : f->type[0].type;
+    struct meaning m = {.ntokens = 0};
     int code = f->read(&s, o, file, info, e);
+    if (!code && !o->no_digest)
+        meaning_of_spec(&m, &s, o->dropout > 0 || s.dropout > 0);
     if (!code)
         code = pipe_open(&s, o, &g, info, e);
     pipe_spec_finish(&s);
-    if (code)
-        return code;
-    f->ids(o, &g, info);
-    code = tok_engine_eod(o, &g, info, e);
-    if (code)
-        g.destroy(g.state);
-    else
+    if (!code) {
+        f->ids(o, &g, info);
+        code = tok_engine_eod(o, &g, info, e);
+        if (code)
+            g.destroy(g.state);
+    }
+    if (!code && !o->no_digest)
+        meaning_end(&m, f->name, &g, info);
+    meaning_finish(&m);
+    if (!code)
         *ret = g;
     return code;
 }
@@ -75,9 +82,17 @@ static int open_spec(const struct format *f, const struct tok_options *o, struct
 int format_engine_open(const struct format *f, const struct tok_options *o, struct buf *file,
                        struct tok_engine *ret, struct tok_info *info, struct err *e)
 {
+    struct meaning m = {.ntokens = 0};
+    const char *p = file ? file->data : NULL;
+    size_t n = file ? file->len : 0;
     if (f->read)
         return open_spec(f, o, file, ret, info, e);
-    return f->open(o, file ? file->data : NULL, file ? file->len : 0, ret, info, e);
+    int code = f->open(o, p, n, ret, info, e);
+    if (!code && !o->no_digest && f->means)
+        f->means(&m, o, p, n);
+    if (!code && !o->no_digest)
+        meaning_end(&m, f->name, ret, info);
+    return code;
 }
 
 int tok_engine_open(const struct tok_options *o, struct buf *file, struct tok_engine *ret,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "tok/formats/meaning.h"
 #include "tok/formats/readers.h"
 #include "tok/sp/sp.h"
 
@@ -126,6 +127,7 @@ static const struct format table[] = {
         .renumbered = true,
         .looks = sp_looks,
         .open = open_sp,
+        .means = meaning_of_sp,
         .facts = "sentencepiece special matches-eod",
     },
 };

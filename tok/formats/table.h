@@ -48,6 +48,10 @@ enum format_spelling {
     SPELLING_ANY      /* depends on the file */
 };
 
+/* Begins the line of what a file does that `open` took (meaning.h), beside its tokens. */
+struct meaning;
+typedef void format_means(struct meaning *m, const struct tok_options *o, const char *p, size_t n);
+
 struct format_type {
     enum tok_type type;
     const char *option; /* the one option that names its file, "vocab-file"; NULL: any */
@@ -72,7 +76,8 @@ struct format {
     format_looks *looks; /* NULL: the format has no file */
     format_read *read;   /* either this, and the ids, */
     format_ids *ids;
-    format_open *open; /* or this */
+    format_open *open;   /* or this, */
+    format_means *means; /* and this; NULL: ids and tokens are all there is */
     /*
      * Words for what options require of a tokenizer, separated by spaces (see tok_flags_fact):
      * "sentencepiece", "gpt2", "tiktoken" (it is one), "template" (it may add tokens around a

@@ -46,6 +46,7 @@ struct ckpt_meta {
     const char *model;               /* the model as a JSON object (spec_to_json); never NULL */
     const char *tokenizer_type;      /* "SentencePieceTokenizer" */
     const char *tokenizer_digest;    /* SHA-256 of its file */
+    const char *tokenizer_meaning;   /* what it does (tok/core/types.h) */
     int64_t vocab_size;              /* of the tokenizer; 0: unknown */
     int64_t eod;                     /* end-of-document id; -1: none */
     const char *data_digest;         /* of the data manifest */

@@ -241,6 +241,8 @@ static int read_meta(const struct reader *r, const struct json *root)
         code = text_or_null(r, tok, "type", &m->tokenizer_type);
     if (!code)
         code = text_or_null(r, tok, "digest", &m->tokenizer_digest);
+    if (!code && json_get(tok, "meaning")) /* earlier versions did not write it */
+        code = text_or_null(r, tok, "meaning", &m->tokenizer_meaning);
     if (!code)
         code = count_or_null(r, tok, "vocab_size", &m->vocab_size);
     if (!code)

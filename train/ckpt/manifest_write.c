@@ -127,6 +127,10 @@ static void add_meta(struct buf *b, const struct ckpt_meta *m)
     buf_adds(b, ", ");
     manifest_add_text(b, "digest", m->tokenizer_digest);
     buf_adds(b, ", ");
+    if (m->tokenizer_meaning) {
+        manifest_add_text(b, "meaning", m->tokenizer_meaning);
+        buf_adds(b, ", ");
+    }
     if (m->vocab_size)
         add_int(b, "vocab_size", m->vocab_size);
     else

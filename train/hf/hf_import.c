@@ -157,6 +157,7 @@ static int write_all(void *arg, struct ckpt_writer *w, struct copy_journal *jour
     const struct ckpt_meta meta = {.model = buf_str(&model),
                                    .tokenizer_type = o->tokenizer_type,
                                    .tokenizer_digest = o->tokenizer_digest,
+                                   .tokenizer_meaning = o->tokenizer_meaning,
                                    .vocab_size = o->tokenizer_vocab,
                                    .eod = o->eod};
     x->o.copy.journal = journal;

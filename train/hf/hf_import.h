@@ -12,7 +12,7 @@
 
 struct hf_import_options {
     /* of the tokenizer, as in struct ckpt_meta */
-    const char *tokenizer_type, *tokenizer_digest;
+    const char *tokenizer_type, *tokenizer_digest, *tokenizer_meaning;
     int64_t tokenizer_vocab, eod;
     uint64_t file_size;         /* bytes of data in a file; 0: CKPT_FILE_SIZE */
     const char *identity;       /* tells this conversion from others (copy_journal.h) */

@@ -10,6 +10,7 @@
 #include "base/io/file.h"
 #include "base/io/path.h"
 #include "tok/edit/recipe.h"
+#include "train/vocabulary/files.h"
 
 enum { NO_DROPOUT = -1 };
 
@@ -31,28 +32,34 @@ void vocabulary_of_folder(const char *folder, struct tokenizer **ret)
     }
 }
 
-int vocabulary_of_ckpt(const struct ckpt *c, struct tokenizer **ret, struct err *e)
+/* Why a copy that is there cannot be opened. */
+static int vocabulary_why_not(const char *folder, enum tok_type type, struct err *e)
 {
-    static const char *const copy[] = {"tokenizer.model", "vocab.json", "tokenizer.json"};
-    const char *type = ckpt_meta(c)->tokenizer_type;
-    struct tok_options o = {.type = TOK_SENTENCEPIECE};
     int code = 0;
-    *ret = NULL;
-    while (type && o.type < TOK_NULL && strcmp(type, tok_type_name(o.type)))
-        o.type++;
-    if (!type || o.type == TOK_NULL)
-        return 0;
-    char *json = path_join(ckpt_path(c), copy[2]);
-    bool hf = !strcmp(type, "HuggingFaceTokenizer") && file_exists(json);
-    free(json);
-    for (size_t i = hf ? 2 : 0; !code && !*ret && i < sizeof(copy) / sizeof(copy[0]); i++) {
-        char *path = path_join(ckpt_path(c), copy[i]);
-        o.path = path;
-        if (file_exists(path))
-            code = tok_open(&o, ret, e);
+    for (const char *const *name = vocabulary_names; *name && !code; name++) {
+        struct tokenizer *t = NULL;
+        char *path = path_join(folder, *name);
+        const struct tok_options o = {.path = path, .type = type};
+        if (file_exists(path)) {
+            code = tok_open(&o, &t, e);
+            tok_close(code ? NULL : t);
+        }
         free(path);
     }
     return code;
+}
+
+int vocabulary_of_ckpt(const struct ckpt *c, struct tokenizer **ret, struct err *e)
+{
+    const struct ckpt_meta *m = ckpt_meta(c);
+    enum tok_type type = m->tokenizer_type ? tok_type_named(m->tokenizer_type) : TOK_AUTO;
+    *ret = NULL;
+    if (type == TOK_AUTO || type == TOK_NULL)
+        return 0;
+    vocabulary_find(ckpt_path(c), type, m->tokenizer_digest, ret);
+    if (!*ret)
+        vocabulary_find(ckpt_path(c), type, NULL, ret);
+    return *ret ? 0 : vocabulary_why_not(ckpt_path(c), type, e);
 }
 
 /* A piece of the model by its usual name, where the wrapper's id is another. */

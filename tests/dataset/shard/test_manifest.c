@@ -16,6 +16,7 @@ static const struct manifest full = {
     .tokenizer_type = "SentencePieceTokenizer",
     .tokenizer_path = "t/x.model",
     .digest = DIGEST_A,
+    .meaning = "model=BPE size=2000",
     .vocab_size = 2000,
     .eod = 3,
     .eod_piece = "<EOD>",
@@ -59,6 +60,7 @@ static void all_comes_back(void)
     T_CHECK(found);
     T_STR(m.tokenizer_type, "SentencePieceTokenizer");
     T_STR(m.digest, DIGEST_A);
+    T_STR(m.meaning, "model=BPE size=2000");
     T_EQ(m.vocab_size, 2000);
     T_EQ(m.dtype, SHARD_U16);
     T_CHECK(m.piece == 3 && m.pieces == 7);
@@ -141,23 +143,49 @@ static void malformed_ones_are_refused(void)
     }
 }
 
+static int compare(const char *who, const char *path, const char *digest, int64_t size,
+                   struct err *e)
+{
+    const struct manifest_tokenizer t = {.path = path, .digest = digest, .vocab_size = size};
+    return manifest_compare(&full, "d/x", who, &t, e);
+}
+
 static void other_tokenizers_are_told(void)
 {
     struct err e;
-    T_OK(manifest_compare(&full, "d/x", "checkpoint c", "c/t.model", DIGEST_A, 2000, &e), &e);
-    T_OK(manifest_compare(&full, "d/x", "checkpoint c", NULL, NULL, 0, &e), &e);
-    T_OK(manifest_compare(&full, "d/x", "checkpoint c", NULL, "", 2000, &e), &e);
-    T_ERR(manifest_compare(&full, "d/x", "checkpoint c", "c/t.model", DIGEST_B, 2000, &e), &e,
-          ERR_USAGE,
+    T_OK(compare("checkpoint c", "c/t.model", DIGEST_A, 2000, &e), &e);
+    T_OK(compare("checkpoint c", NULL, NULL, 0, &e), &e);
+    T_OK(compare("checkpoint c", NULL, "", 2000, &e), &e);
+    T_ERR(compare("checkpoint c", "c/t.model", DIGEST_B, 2000, &e), &e, ERR_USAGE,
           "d/x was tokenized with t/x.model (SHA-256 aaaaaaaaaaaa), but checkpoint c has c/t.model "
           "(SHA-256 bbbbbbbbbbbb)");
-    T_ERR(manifest_compare(&full, "d/x", "checkpoint c", "c/t.model", DIGEST_A, 2001, &e), &e,
-          ERR_USAGE,
+    T_ERR(compare("checkpoint c", "c/t.model", DIGEST_A, 2001, &e), &e, ERR_USAGE,
           "of 2000 tokens, but checkpoint c has c/t.model (SHA-256 aaaaaaaaaaaa) of 2001");
-    T_ERR(manifest_compare(&full, "d/x", "d/y", NULL, DIGEST_B, 2000, &e), &e, ERR_USAGE,
+    T_ERR(compare("d/y", NULL, DIGEST_B, 2000, &e), &e, ERR_USAGE,
           "but d/y has a tokenizer with SHA-256 bbbbbbbbbbbb");
-    T_ERR(manifest_compare(&full, "d/x", "checkpoint c", NULL, NULL, 2001, &e), &e, ERR_USAGE,
-          "2001");
+    T_ERR(compare("checkpoint c", NULL, NULL, 2001, &e), &e, ERR_USAGE, "2001");
+}
+
+/* Another file with the same meaning is the same tokenizer; else what is different is named. */
+static void meanings_are_compared(void)
+{
+    struct err e;
+    struct manifest m = full;
+    m.meaning = "model=BPE merges=1111 size=2000 tokens=22 template=3 end-of-document=3";
+    struct manifest_tokenizer t = {"c.json", DIGEST_B, m.meaning, 2000};
+    T_OK(manifest_compare(&m, "d/x", "c", &t, &e), &e);
+    t.meaning = "model=Unigram options=7 size=2000 tokens=22 end-of-document=3";
+    T_ERR(manifest_compare(&m, "d/x", "c", &t, &e), &e, ERR_USAGE,
+          "but c has c.json (SHA-256 bbbbbbbbbbbb); different: model (BPE, Unigram), merges, "
+          "template, options");
+    t.meaning = "model=BPE merges=1111 size=20000 tokens=222 template=3 end-of-document=3";
+    T_ERR(manifest_compare(&m, "d/x", "c", &t, &e), &e, ERR_USAGE,
+          "different: size (2000, 20000), tokens");
+    t.digest = DIGEST_A; /* the same file does the same */
+    T_OK(manifest_compare(&m, "d/x", "c", &t, &e), &e);
+    t.digest = DIGEST_B;
+    t.meaning = NULL;
+    T_ERR(manifest_compare(&m, "d/x", "c", &t, &e), &e, ERR_USAGE, "c.json (SHA-256 bbbbbbbbbbbb)");
 }
 
 static void other_data_is_told(void)
@@ -231,4 +259,4 @@ static void same_work_and_other_work(void)
 
 T_MAIN(T_CASE(all_comes_back), T_CASE(an_empty_one_comes_back), T_CASE(none_is_no_failure),
        T_CASE(malformed_ones_are_refused), T_CASE(other_tokenizers_are_told),
-       T_CASE(other_data_is_told), T_CASE(same_work_and_other_work))
+       T_CASE(meanings_are_compared), T_CASE(other_data_is_told), T_CASE(same_work_and_other_work))

@@ -94,6 +94,7 @@ static inline struct ckpt_meta sample_meta(int64_t iteration)
                                        "true, \"list\": [1, \"x\", null]}",
                               .tokenizer_type = "SentencePieceTokenizer",
                               .tokenizer_digest = "00ff",
+                              .tokenizer_meaning = "model=BPE size=9",
                               .vocab_size = 2000,
                               .eod = 7,
                               .kernels = kernels,

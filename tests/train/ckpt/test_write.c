@@ -82,6 +82,7 @@ static void saved_and_read_back(void)
     T_STR(m->model, want.model);
     T_STR(m->tokenizer_type, want.tokenizer_type);
     T_STR(m->tokenizer_digest, want.tokenizer_digest);
+    T_STR(m->tokenizer_meaning, want.tokenizer_meaning);
     T_EQ(m->vocab_size, 2000);
     T_EQ(m->eod, 7);
     T_CHECK(!m->data_digest);
