@@ -366,6 +366,7 @@ static int main_run(struct opts *opts, const struct prep_options *o, struct err 
         log_set_level(LOG_WARN);
     else if (o->common.verbose)
         log_set_level(LOG_DEBUG);
+    opts_warn_foreign(opts);
     switch (opts->verb) {
     case PREP_BUILD:
         return cmd_build(&c, e);

@@ -26,7 +26,7 @@ enum {
 
 const struct opt prep_rows[] = {
     OPT_ROW(.name = "input", .type = OPT_LIST, AT(input), .meta = "GLOB|-", .group = "input",
-            .paths = true, .verbs = BUILD | SFT, .basic = true,
+            .paths = true, .last_in = "Megatron-LM", .verbs = BUILD | SFT, .basic = true,
             .brief = "files of records; - is standard input",
             .help = "files of records, plain, .zst, .gz or .xz by content; the files of a pattern "
                     "in byte order of their names; - is standard input"),
@@ -66,7 +66,7 @@ const struct opt prep_rows[] = {
             .help = "NLTK's punkt_tab folder, or its folder of the language: sentences are split "
                     "exactly as Megatron-LM's tool and NLTK split them with it"),
     OPT_ROW(.name = "json-keys", .type = OPT_LIST, AT(json_keys), .def = "text", .meta = "KEY",
-            .group = "input", .verbs = BUILD, .basic = true,
+            .group = "input", .last_in = "Megatron-LM", .verbs = BUILD, .basic = true,
             .brief = "keys of the texts, a.b for nested ones",
             .help = "keys of each record that hold the texts, a.b for the field b of the object a; "
                     "each gives its own dataset"),

@@ -105,7 +105,6 @@ static const struct opt_synonym synonyms[] = {
     {"prefix", "output-prefix", NULL},
     {"merge-into", "output-prefix", NULL},
     {"dry-run", NULL, "not an option: prep inspect and prep blend change nothing"},
-    {"dataset-impl", NULL, "not needed: the output is always .bin and .idx"},
     {"skip-bad", "on-bad-record", "--on-bad-record skip"},
     {"num-shards", "shard", "--shard I/N, or --partitions"},
     {"min-length", "min-bytes", "--min-bytes or --min-tokens"},
@@ -144,6 +143,24 @@ static const struct opt_synonym verb_synonyms[] = {
     {NULL, NULL, NULL},
 };
 
+/* Options of the preprocess_data.py of Megatron-LM and its relatives that are none here. */
+static const struct opt_foreign foreign[] = {
+    {"dataset-impl", FOREIGN_VALUE, true,
+     "lazy and cached are Megatron-LM's older files (TNTIDX): prep import reads them, and .bin "
+     "with .idx as of mmap are written",
+     "mmap,infer", ".bin and .idx are written, as of mmap"},
+    {"make-vocab-size-divisible-by", FOREIGN_VALUE, false,
+     "shards hold ids: the vocabulary is padded in training", NULL, NULL},
+    {"pad-vocab-size-to", FOREIGN_VALUE, false,
+     "shards hold ids: the vocabulary is padded in training", NULL, NULL},
+    {"vocab-extra-ids", FOREIGN_VALUE, true,
+     "ids beyond the tokenizer's file: tok extend adds them there", "0", "that is the default"},
+    {"seq-length", FOREIGN_VALUE, false, "sequences are cut in training", NULL, NULL},
+    {"chunk-size", FOREIGN_VALUE, false, "workers take blocks of bytes", NULL, NULL},
+    {"trust-remote-code", FOREIGN_SWITCH, false, "no code of a model is run", NULL, NULL},
+    {NULL, FOREIGN_SWITCH, false, NULL, NULL, NULL},
+};
+
 const struct opt_table prep_table = {
     .program = WEFT_PREFIX "prep",
     .help = "documents in, token shards out",
@@ -154,4 +171,6 @@ const struct opt_table prep_table = {
     .opt = prep_rows,
     .synonym = synonyms,
     .verb_synonym = verb_synonyms,
+    .foreign = foreign,
+    .foreign_verbs = 1u << PREP_BUILD,
 };

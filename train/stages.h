@@ -140,8 +140,8 @@ struct context_flags {
             .help = "processes that share each sequence: of 2 N equal pieces the first has the "   \
                     "first and the last, the second those next to them, and so on"),               \
         OPT_ROW(.name = "cp-comm-type", .type = OPT_LIST, .offset = offsetof(S, m.comm),           \
-                .unset = "p2p", .meta = "p2p|all_gather|a2a...", .group = "parallel", .verbs = v,  \
-                .brief = "how keys reach the other processes",                                     \
+                .last_in = "Megatron-LM", .unset = "p2p", .meta = "p2p|all_gather|a2a...",         \
+                .group = "parallel", .verbs = v, .brief = "how keys reach the other processes",    \
                 .help = "how keys and values reach the queries of the processes that share a "     \
                         "sequence: p2p sends them round while others are used, all_gather "        \
                         "gathers all of a layer, a2a exchanges tokens for heads; one for all "     \

@@ -163,6 +163,8 @@ static int take_values(struct cursor *c, struct flag *f)
     while (c->i < c->argc && !is_option(c->argv[c->i]) && (list || !f->ntext) &&
            !(row->numbers && f->ntext && !is_numeric(c->argv[c->i])))
         opt_add_text(f, c->argv[c->i++]);
+    if (f->ntext && row->single && c->i < c->argc && is_numeric(c->argv[c->i]))
+        return opt_refuse_second(row, f->text[0], c->argv[c->i], c->e);
     if (f->ntext > 1)
         c->o->swallowed =
             arena_printf(&c->o->arena, "--%.*s took '%s' as a value: write it before --%.*s",
@@ -278,8 +280,8 @@ static bool wants_answer(struct opts *o, int argc, char **argv)
 
 static bool wants_dry_run(const struct opt_table *t, int argc, char **argv)
 {
-    bool wants = false;
-    for (int i = 1; t->foreign && i < argc && strcmp(argv[i], "--") != 0; i++) {
+    bool wants = false, has = opt_find(t, NO_VERB, "dry-run", strlen("dry-run")) != NO_ROW;
+    for (int i = 1; has && i < argc && strcmp(argv[i], "--") != 0; i++) {
         size_t n = strcspn(argv[i], "=");
         if (n > 2 && argv[i][0] == '-' && opt_same_name(argv[i] + 2, n - 2, "dry-run"))
             wants = strcmp(argv[i] + n, "=false") != 0;
@@ -379,8 +381,10 @@ static int apply_flag(struct opts *o, struct flag *f, const struct flag *before,
     struct buf was = {0}, is = {0};
     const char *label = arena_printf(&o->arena, "--%.*s", (int)f->n, f->name);
     bool list = opt_row(o->table, f->row)->type == OPT_LIST;
-    if (before && list)
+    if (before && list) {
+        opt_tell_joined(opt_row(o->table, f->row), before->text, before->ntext, f->text, f->ntext);
         opt_join(o, before, f);
+    }
     if (before && !list)
         opt_value_text(o, f->row, &was);
     const struct opt_texts value = {f->text, f->ntext, false};

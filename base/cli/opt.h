@@ -11,10 +11,11 @@
  * '-' and '_' are alike in names; a switch takes no value but accepts =true and =false, and
  * --no-NAME; a list takes values up to the next option, separated by spaces or commas. An item with
  * a comma is written "in double quotes"; in a list of paths the name of an existing file is one
- * item, commas or not. A list that is repeated on the command line accumulates, and replaces that
- * of a file. "--" ends the options. There are no abbreviations. Unknown names are ERR_USAGE, all in
- * one message, each with a suggestion. If a single option is repeated, the last value counts, with
- * a warning if they differ.
+ * item, commas or not. A list that is repeated on the command line accumulates, with a warning
+ * where users of another program expect the last to count, and replaces that of a file. "--" ends
+ * the options. There are no abbreviations. Unknown names are ERR_USAGE, all in one message, each
+ * with a suggestion. If a single option is repeated, the last value counts, with a warning if they
+ * differ.
  *
  * A file's keys may stand at its top or in any [section] of the table, named by the heading in
  * lower case with '-' for blanks. A key of another verb of the program is accepted and not applied.
@@ -61,6 +62,10 @@ struct opt {
     const char *group; /* heading in --help, and table in the config file */
     bool paths;        /* of a list: files or prefixes; a name that exists is not split at commas */
     bool numbers;      /* of a list: its values are numbers, so another word ends it */
+    /* of a list: the program that takes the last where it is given twice; a warning tells of it */
+    const char *last_in;
+    /* of a number: why another one after it is refused; NULL: that is a file */
+    const char *single;
     unsigned verbs;    /* bit set of the verbs that take it; 0: all */
     const char *alias; /* other names, comma separated, or NULL */
     bool basic;        /* shown by -h; --help shows all */
@@ -246,7 +251,8 @@ void opts_unused(const struct opts *o, opt_fact_fn *fact, void *arg, struct buf 
 /* For what is known only later: "--json-keys has no effect: no input is JSONL", if it was given. */
 void opts_warn_no_effect(const struct opts *o, const char *name, const char *why);
 
-/* One warning for all foreign options of the command line that were accepted without effect. */
+/* Warns of the foreign options of the command line that were accepted without effect: in one line
+ * where the program has a --dry-run that tells the reasons, else in one line each. */
 void opts_warn_foreign(const struct opts *o);
 
 /*

@@ -89,6 +89,36 @@ int opt_refuse_foreign(const struct opts *o, const struct opt_foreign *f, const 
     return ERR_USAGE;
 }
 
+/* "a b c", of many the first ones. */
+static void add_words(struct buf *b, const char *const *word, size_t n)
+{
+    enum { SHOWN = 4 };
+    for (size_t i = 0; i < n && i < SHOWN; i++)
+        buf_addf(b, "%s%.200s", i ? " " : "", word[i]);
+    if (n > SHOWN)
+        buf_addf(b, " and %zu more", n - SHOWN);
+}
+
+void opt_tell_joined(const struct opt *row, const char *const *before, size_t nbefore,
+                     const char *const *now, size_t nnow)
+{
+    struct buf a = {0}, b = {0};
+    if (!row->last_in)
+        return;
+    add_words(&a, before, nbefore);
+    add_words(&b, now, nnow);
+    log_warn("--%s was given twice, as '%s' and as '%s': both count (%s takes the last)", row->name,
+             buf_str(&a), buf_str(&b), row->last_in);
+    buf_finish(&a);
+    buf_finish(&b);
+}
+
+int opt_refuse_second(const struct opt *row, const char *first, const char *second, struct err *e)
+{
+    return err_set(e, ERR_USAGE, "--%s %.50s %.50s: expected one number: %s", row->name, first,
+                   second, row->single);
+}
+
 static bool seen_before(const struct opt_seen *all, size_t i)
 {
     for (size_t k = 0; k < i; k++)
@@ -98,11 +128,10 @@ static bool seen_before(const struct opt_seen *all, size_t i)
 }
 
 /* The verb that has --dry-run, as what precedes it in a sentence: "" for this one. */
-static void add_dry_run(const struct opts *o, struct buf *b)
+static void add_dry_run(const struct opts *o, int row, struct buf *b)
 {
-    int row = opt_find(o->table, o->verb, "dry-run", strlen("dry-run"));
-    const struct opt *r = row == NO_ROW ? NULL : opt_row(o->table, row);
-    for (int v = 0; r && !opt_for_verb(r, o->verb) && o->table->verb[v].name; v++)
+    const struct opt *r = opt_row(o->table, row);
+    for (int v = 0; !opt_for_verb(r, o->verb) && o->table->verb[v].name; v++)
         if (opt_for_verb(r, v)) {
             buf_addf(b, "%s %s ", o->table->program, o->table->verb[v].name);
             break;
@@ -115,13 +144,21 @@ void opts_warn_foreign(const struct opts *o)
     const struct opt_seen *all = o->seen;
     struct buf names = {0}, where = {0};
     size_t n = 0;
-    add_dry_run(o, &where);
-    for (size_t i = 0; i < o->nseen; i++)
-        if (all[i].foreign && !all[i].rejected && !seen_before(all, i))
+    int row = opt_find(o->table, NO_VERB, "dry-run", strlen("dry-run"));
+    for (size_t i = 0; i < o->nseen; i++) {
+        if (!all[i].foreign || all[i].rejected || seen_before(all, i))
+            continue;
+        if (row == NO_ROW)
+            log_warn("--%.*s has no effect here: %s", (int)all[i].name.n, all[i].name.name,
+                     all[i].why);
+        else
             buf_addf(&names, "%s--%.*s", n++ ? ", " : "", (int)all[i].name.n, all[i].name.name);
-    if (n)
+    }
+    if (n) {
+        add_dry_run(o, row, &where);
         log_warn("%s ha%s no effect here (%s)", buf_str(&names), n > 1 ? "ve" : "s",
                  buf_str(&where));
+    }
     buf_finish(&names);
     buf_finish(&where);
 }

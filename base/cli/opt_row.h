@@ -108,6 +108,13 @@ struct opt_seen opt_judge_foreign(const struct opt_foreign *f, const char *name,
 int opt_refuse_foreign(const struct opts *o, const struct opt_foreign *f, const char *place,
                        struct err *e);
 
+/* A list that is given again: a warning where another program takes the last (opt.last_in). */
+void opt_tell_joined(const struct opt *row, const char *const *before, size_t nbefore,
+                     const char *const *now, size_t nnow);
+
+/* ERR_USAGE: a number that is one alone was followed by another (opt.single). */
+int opt_refuse_second(const struct opt *row, const char *first, const char *second, struct err *e);
+
 /* Why a row has no effect, appended to `why`; false if it may have one (opt_unused.c). */
 bool opt_unused_why(const struct opts *o, int row, opt_fact_fn *fact, void *arg, struct buf *why);
 

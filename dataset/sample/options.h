@@ -22,8 +22,9 @@ struct data_flags {
 
 #define DATA_FLAG_ROWS(S, m, v)                                                                    \
     OPT_ROW(.name = "data-path", .type = OPT_LIST, .offset = offsetof(S, m.path),                  \
-            .meta = "PREFIX", .group = "data", .paths = true, .verbs = v, .basic = true,           \
-            .needs = "inspect: samples", .brief = "token data, PREFIX.bin and PREFIX.idx",         \
+            .meta = "PREFIX", .group = "data", .paths = true, .last_in = "Megatron-LM",            \
+            .verbs = v, .basic = true, .needs = "inspect: samples",                                \
+            .brief = "token data, PREFIX.bin and PREFIX.idx",                                      \
             .help = "token data, PREFIX.bin and PREFIX.idx; several are blended, with a weight "   \
                     "before each PREFIX, or by size"),                                             \
         OPT_ROW(.name = "data-args-path", .type = OPT_TEXT, .offset = offsetof(S, m.args_path),    \
@@ -31,17 +32,17 @@ struct data_flags {
                 .help = "file with the arguments of --data-path"),                                 \
         OPT_ROW(.name = "train-data-path", .type = OPT_LIST,                                       \
                 .offset = offsetof(S, m.part[PART_TRAIN]), .meta = "PREFIX", .group = "data",      \
-                .paths = true, .verbs = v, .needs = "inspect: samples",                            \
+                .paths = true, .last_in = "Megatron-LM", .verbs = v, .needs = "inspect: samples",  \
                 .brief = "data for training alone",                                                \
                 .help = "as --data-path, for training alone; --split does not apply"),             \
         OPT_ROW(.name = "valid-data-path", .type = OPT_LIST,                                       \
                 .offset = offsetof(S, m.part[PART_VALID]), .meta = "PREFIX", .group = "data",      \
-                .paths = true, .verbs = v, .needs = "inspect: samples",                            \
+                .paths = true, .last_in = "Megatron-LM", .verbs = v, .needs = "inspect: samples",  \
                 .brief = "data for validation alone",                                              \
                 .help = "as --data-path, for validation alone"),                                   \
         OPT_ROW(.name = "test-data-path", .type = OPT_LIST,                                        \
                 .offset = offsetof(S, m.part[PART_TEST]), .meta = "PREFIX", .group = "data",       \
-                .paths = true, .verbs = v, .needs = "inspect: samples",                            \
+                .paths = true, .last_in = "Megatron-LM", .verbs = v, .needs = "inspect: samples",  \
                 .brief = "data for testing alone", .help = "as --data-path, for testing alone"),   \
         OPT_ROW(.name = "per-split-data-args-path", .type = OPT_TEXT,                              \
                 .offset = offsetof(S, m.parts_path), .meta = "FILE", .group = "data", .verbs = v,  \

@@ -21,6 +21,31 @@ check [ "$(hex g_text_document.idx)" = "4d4d494449445800000100000000000000080200
 has_file g_text_document.manifest.json
 no_temps .
 
+t "options of preprocess_data.py: those that change nothing are taken, the older formats refused"
+for impl in mmap infer; do
+    expect 0 build --input g.jsonl $null --append-eod --overwrite --output-prefix impl --dataset-impl $impl
+    same impl_text_document.bin g_text_document.bin
+    err_has "warning: --dataset-impl has no effect here: .bin and .idx are written, as of mmap"
+done
+for impl in lazy cached; do
+    expect 2 build --input g.jsonl $null --output-prefix impl-$impl --dataset-impl=$impl
+    err_has "--dataset-impl of $(basename "$PREP") build is not supported: lazy and cached are Megatron-LM's older files"
+    no_file impl-${impl}_text_document.bin
+done
+expect 0 build --input g.jsonl $null --append-eod --overwrite --output-prefix impl --chunk-size 25 --trust-remote-code --vocab-extra-ids 0
+err_has "--chunk-size has no effect here: workers take blocks of bytes"
+err_has "--trust-remote-code has no effect here: no code of a model is run"
+expect 2 build --dry-run --input g.jsonl $null --output-prefix none
+err_has "unknown option --dry-run"
+
+t "a list that is given twice adds up, and a line says so"
+printf '{"text": "7"}\n' >h.jsonl
+expect 0 build --input g.jsonl --input h.jsonl $null --output-prefix twice
+err_has "warning: --input was given twice, as 'g.jsonl' and as 'h.jsonl': both count (Megatron-LM takes the last)"
+expect 0 build --input g.jsonl h.jsonl $null --output-prefix once
+err_lacks "given twice"
+same twice_text_document.bin once_text_document.bin
+
 t "without --append-eod the texts alone"
 expect 0 build --input g.jsonl $null --output-prefix n
 check [ "$(hex n_text_document.bin)" = 0100020003000500 ]

@@ -70,6 +70,12 @@ err_has "warning: --num-workers has no effect here ($(basename "$TRAIN") run --d
 expect 2 "$TRAIN" eval --load x --num-workers 4
 err_has "unknown option --num-workers"
 
+t "a list of numbers where one is meant, and a list that is given twice"
+expect 2 "$TRAIN" run $tiny --train-iters 1 --no-save --num-experts 64 128
+err_has "--num-experts 64 128: expected one number: Megatron-DeepSpeed's list has a number for each of its mixture-of-experts layers"
+expect 0 "$TRAIN" run $tiny --data-path d_text_document --train-iters 1 --no-save
+err_has "warning: --data-path was given twice, as 'd_text_document' and as 'd_text_document': both count (Megatron-LM takes the last)"
+
 t "a value may decide, and a switch may be denied"
 expect 0 "$TRAIN" run --dry-run --dataloader-type single --vocab-extra-ids=0 --no-use-flash-attn --no-openai-gelu --openai-gelu=false
 out_has "without effect --dataloader-type: data are mapped and read ahead by one thread"

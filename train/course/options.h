@@ -28,7 +28,7 @@
                         "and --train-samples, or beside one of them, of which the shorter "        \
                         "counts"),                                                                 \
         OPT_ROW(.name = "rampup-batch-size", COURSE_ROW_AT(S, m, OPT_LIST, ramp), .numbers = true, \
-                .meta = "N", .group = "training", .verbs = v,                                      \
+                .last_in = "Megatron-LM", .meta = "N", .group = "training", .verbs = v,            \
                 .brief = "START INCREMENT SAMPLES of a growing batch",                             \
                 .help = "three numbers START INCREMENT SAMPLES: the batch begins with START "      \
                         "sequences and grows by INCREMENT to --global-batch-size, each size for "  \

@@ -202,6 +202,8 @@ struct spec_flags {
                         "tensor-parallel size"),                                                   \
         OPT_ROW(.name = "num-experts", .type = OPT_INT, .offset = offsetof(S, m.experts),          \
                 .min = 1, .max = 65536, .meta = "N", .group = "experts", .verbs = v,               \
+                .single = "Megatron-DeepSpeed's list has a number for each of its "                \
+                          "mixture-of-experts layers; here all have as many experts",              \
                 .brief = "experts in place of each layer's MLP",                                   \
                 .help = "experts in place of each layer's MLP; each token goes to those that a "   \
                         "router chooses, and none is dropped"),                                    \
