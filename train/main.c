@@ -39,6 +39,29 @@ static const struct rank_backends backends[] = {
      .init_ops = ops_cpu_open},
 };
 
+/*
+ * A published patch of Megatron-LM puts SGD-SaI where its --optimizer sgd was. Scripts for it have
+ * Adam's options, too, and no momentum of SGD's.
+ */
+static void tell_sgd(const struct opts *o, const struct train_options *v)
+{
+    bool given = o->verb == VERB_RUN && opts_origin(o, "optimizer") == FROM_FLAG;
+    if (given && v->optimizer == 1 && opts_origin(o, "sgd-momentum") == FROM_DEFAULT &&
+        (opts_origin(o, "adam-beta1") == FROM_FLAG || opts_origin(o, "adam-beta2") == FROM_FLAG))
+        log_warn("--optimizer sgd, beside options of Adam, is SGD with momentum: where a patch of "
+                 "Megatron-LM puts SGD-SaI in its place, that is --optimizer sgd-sai here");
+}
+
+/* What names of other programs mean here, told by the first process or its launcher. */
+static void tell_names(const struct opts *o, const struct train_options *v,
+                       const struct launch_place *place)
+{
+    if (place->rank || place->spawned)
+        return;
+    opts_tell_dialect(o);
+    tell_sgd(o, v);
+}
+
 /* A file of DeepSpeed's may say what options do not; a dry run tells of both. */
 static int read_deepspeed(struct opts *o, const struct train_options *v, struct err *e)
 {
@@ -47,6 +70,7 @@ static int read_deepspeed(struct opts *o, const struct train_options *v, struct 
     int code = asked ? deepspeed_apply(o, v->deepspeed_config, v->dry_run ? stdout : NULL, e) : 0;
     if (!v->dry_run)
         return code;
+    tell_names(o, v, &(struct launch_place){.world = 1});
     struct err other;
     int failed = opts_dry_run(o, NULL, NULL, stdout, code ? &other : e);
     return code ? code : failed;
@@ -88,6 +112,7 @@ int main(int argc, char **argv)
         log_set_level(values.common.quiet     ? LOG_WARN
                       : values.common.verbose ? LOG_DEBUG
                                               : LOG_INFO);
+        tell_names(&o, &values, &place);
         if (o.verb == VERB_RUN) { /* which goes on when nobody reads what it prints */
             signal(SIGPIPE, SIG_IGN);
             code = join_start(&values, &place, argv, &ended, &e);

@@ -2,6 +2,7 @@
 #include "train/options.h"
 
 #include "base/core/program.h"
+#include "train/spec/compat.h"
 #include "train/spec/foreign.h"
 
 #define RUN (1u << VERB_RUN)
@@ -388,6 +389,7 @@ static const struct opt rows[] = {
             .help = "number of threads of a process; results do not depend on it. Processes of one "
                     "machine share its processors equally by default"),
     PRECISION_FLAG_ROWS(struct train_options, precision, TRAINS),
+    COMPAT_FLAG_ROW(struct train_options, compat, RUN | PLAN | EVAL),
     OPT_ROW(.name = "device", .type = OPT_CHOICE, AT(device), .def = "auto",
             .meta = "auto|cpu|cuda", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
             .basic = true, .brief = "processor to compute on",
@@ -590,4 +592,5 @@ const struct opt_table train_table = {
     .verb_synonym = verb_synonyms,
     .foreign = train_foreign,
     .foreign_verbs = RUN | PLAN,
+    .dialect = train_dialects,
 };

@@ -72,6 +72,7 @@ struct train_options {
     /* machine */
     int64_t threads, tokens_per_pass;
     struct precision_flags precision;
+    int compat; /* of train_dialects */
     int device; /* enum train_device */
     const char *kernels, *library_path, *tune_gemm;
     int graphs; /* enum graphs_use */

@@ -64,8 +64,7 @@ static struct opt_common *common(struct opts *o)
     return o->values;
 }
 
-/* Program and verb for messages: "tok train". */
-static const char *opt_place(struct opts *o)
+const char *opt_place(struct opts *o)
 {
     if (o->verb == NO_VERB)
         return o->table->program;
@@ -84,12 +83,6 @@ static const char *verb_names(struct opts *o)
 }
 
 /* ---- errors ---- */
-
-static int refuse_name(struct opts *o, const char *name, size_t n, struct err *e)
-{
-    struct opt_name one = {name, n};
-    return opt_refuse_names(o->table, o->verb, opt_place(o), &one, 1, e);
-}
 
 /* Unknown names are kept until the line is read, to be reported together. */
 static int note_unknown(struct cursor *c, const char *name, size_t n)
@@ -424,7 +417,9 @@ static int apply_sources(struct cursor *c)
     if (!rc && t)
         rc = opt_apply_file(o, config, t, c->e);
     toml_close(t);
-    return rc ? rc : apply_flags(c);
+    if (!rc)
+        rc = apply_flags(c);
+    return rc ? rc : opt_apply_dialect(o, c->e);
 }
 
 static int check_rest(struct cursor *c)
@@ -532,56 +527,6 @@ bool opts_answer(struct opts *o, FILE *out)
     else
         return false;
     return true;
-}
-
-int opts_set(struct opts *o, enum opt_origin from, const char *name, const char *text,
-             struct err *e)
-{
-    return opts_set_from(o, from, NULL, name, text, e);
-}
-
-int opts_set_from(struct opts *o, enum opt_origin from, const char *where, const char *name,
-                  const char *text, struct err *e)
-{
-    size_t n = strlen(name);
-    int row = opt_find(o->table, o->verb, name, n);
-    if (row == NO_ROW || opt_role(o->table, row) == OPT_ROLE_ANSWER)
-        return refuse_name(o, name, n, e);
-    struct opt_origin_row origin = {from, where};
-    if (!opt_for_verb(opt_row(o->table, row), o->verb))
-        return 0;
-    const char *label = arena_printf(&o->arena, "--%s", name);
-    return opt_apply(o, row, &origin, label, &(struct opt_texts){&text, 1, false}, e);
-}
-
-enum opt_origin opts_origin(const struct opts *o, const char *name)
-{
-    int row = opt_find(o->table, o->verb, name, strlen(name));
-    BUG_ON(row == NO_ROW, "no option is called %s", name);
-    return ((const struct opt_origin_row *)o->origin)[row].from;
-}
-
-bool opts_takes(const struct opts *o, const char *name)
-{
-    int row = opt_find(o->table, o->verb, name, strlen(name));
-    return row != NO_ROW && opt_for_verb(opt_row(o->table, row), o->verb);
-}
-
-int opts_overrule(struct opts *o, const char *where, const char *name, const char *text,
-                  bool *ret_other, struct err *e)
-{
-    struct buf was = {0}, is = {0};
-    int row = opt_find(o->table, o->verb, name, strlen(name));
-    bool given = opts_origin(o, name) == FROM_FLAG;
-    opt_value_text(o, row, &was);
-    int code = opts_set_from(o, FROM_FLAG, where, name, text, e);
-    opt_value_text(o, row, &is);
-    *ret_other = !code && given && strcmp(buf_str(&was), buf_str(&is)) != 0;
-    if (*ret_other)
-        opt_note_overruled(o, row, arena_printf(&o->arena, "%s says %s", where, buf_str(&is)));
-    buf_finish(&was);
-    buf_finish(&is);
-    return code;
 }
 
 void opts_finish(struct opts *o)

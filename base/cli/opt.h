@@ -117,6 +117,20 @@ struct opt_foreign {
     const char *why_then; /* their reason */
 };
 
+/*
+ * A version of another program, whose users' command lines a verb takes, and the values that its
+ * options have there, as those of a preset: what is given counts. The option `compat`, a choice
+ * among the names of all dialects in their order, names one. Where it is not given, the first
+ * dialect counts one of whose marks is on the command line.
+ */
+struct opt_dialect {
+    const char *name;
+    const char *who;                /* in sentences: "Megatron-LM v1.1.5" */
+    const char *const (*mark)[2];   /* an option's name, as it is written, and NULL or one that must
+                                     * be there, too; ended by {NULL, NULL}; may be NULL */
+    const char *const (*values)[2]; /* as of a preset */
+};
+
 struct opt_table {
     const char *program, *help;
     const char *examples;              /* for -h of the program */
@@ -128,6 +142,7 @@ struct opt_table {
     const struct opt_synonym *verb_synonym; /* the same for verbs; may be NULL */
     const struct opt_foreign *foreign;      /* ended by a NULL name; may be NULL */
     unsigned foreign_verbs;                 /* bit set of the verbs that take these */
+    const struct opt_dialect *dialect;      /* ended by a NULL name; may be NULL */
 };
 
 /*
@@ -204,7 +219,7 @@ bool opts_is_on(const struct opts *o, const char *name);
 /*
  * A file of another program, `where`, decides the value, whatever the command line says. The option
  * is then as if a flag had given it; *ret_other: a flag has given another value, which opts_dry_run
- * tells.
+ * tells. `text` NULL: a number that has no default is as if nobody had given it.
  */
 int opts_overrule(struct opts *o, const char *where, const char *name, const char *text,
                   bool *ret_other, struct err *e);
@@ -254,6 +269,9 @@ void opts_warn_no_effect(const struct opts *o, const char *name, const char *why
 /* Warns of the foreign options of the command line that were accepted without effect: in one line
  * where the program has a --dry-run that tells the reasons, else in one line each. */
 void opts_warn_foreign(const struct opts *o);
+
+/* Says which dialect the names of the command line have chosen, and what it has set. */
+void opts_tell_dialect(const struct opts *o);
 
 /*
  * A dry run: prints each option of the command line, with what becomes of it, and a line that

@@ -149,6 +149,10 @@ struct toml_file;
 int opt_apply_file(struct opts *o, const char *path, const struct toml_file *t, struct err *e);
 int opt_apply_preset(struct opts *o, const char *name, struct err *e);
 
+/* After the command line: the dialect that the option `compat` names, or that the names of the
+ * command line choose (opt_dialect.c). */
+int opt_apply_dialect(struct opts *o, struct err *e);
+
 /* The value of the file's key `preset`, NULL if it has none. */
 const char *opt_file_preset(const struct toml_file *t);
 
@@ -166,6 +170,9 @@ const char *opt_next_section(const struct opt_table *t, int verb, const char *la
 
 /* A row's section, "" for none. */
 const char *opt_section(const struct opt *row);
+
+/* Program and verb for messages: "tok train". */
+const char *opt_place(struct opts *o);
 
 /* The name of a section in a file: lower case, '-' for blanks. */
 void opt_slug(const char *section, char *ret, size_t size);

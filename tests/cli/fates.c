@@ -2,7 +2,9 @@
 /*
  * Reads names of options, the first word of each line, and prints for `train run` which table has
  * each: "used", "without effect", "rejected" or "nowhere", or "twice". With the argument `foreign`,
- * of all names that are no options of train.
+ * of all names that are no options of train. With `marks` the names by which --compat knows a
+ * version, each after it: whether that is the "name" of an option here, an "alias" of one,
+ * "foreign", or counts "beside" another only.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,9 +27,34 @@ static const char *fate_of_name(const char *name)
     return !f ? "nowhere" : f->rejected ? "rejected" : "without effect";
 }
 
+static void print_mark(const char *dialect, const char *mark)
+{
+    int row = opt_find(&train_table, VERB_RUN, mark, strlen(mark));
+    bool ours = row >= 0 && opt_for_verb(opt_row(&train_table, row), VERB_RUN);
+    bool name = ours && !strcmp(opt_row(&train_table, row)->name, mark);
+    const char *is = name                                             ? "name"
+                     : ours                                           ? "alias"
+                     : opts_foreign(&train_table, mark, strlen(mark)) ? "foreign"
+                                                                      : "nowhere";
+    printf("%s %s %s\n", dialect, mark, is);
+}
+
+static int print_marks(void)
+{
+    for (const struct opt_dialect *d = train_table.dialect; d->name; d++)
+        for (int i = 0; d->mark && d->mark[i][0]; i++) {
+            print_mark(d->name, d->mark[i][0]);
+            if (d->mark[i][1])
+                printf("%s %s beside\n", d->name, d->mark[i][1]);
+        }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     char line[512];
+    if (argc == 2 && !strcmp(argv[1], "marks"))
+        return print_marks();
     if (argc == 2 && !strcmp(argv[1], "foreign")) {
         for (const struct opt_foreign *f = train_table.foreign; f->name; f++)
             printf("%s %s\n", f->name, fate_of_name(f->name));

@@ -23,6 +23,72 @@ done
 expect 2 "$TRAIN" run $tiny --train-iters 1 --no-save --moe-loss-coeff 0.1
 err_has "--moe-loss-coeff of $(basename "$TRAIN") run is not supported: set by --moe-aux-loss-coeff"
 
+t "a version is known by names that it has, core has not, and that are no options here"
+expect 0 "$fates" marks
+cp .out marks
+check [ "$(wc -l <marks)" -gt 50 ]
+names() { grep -v '^#' "$seeds/$1.txt" | cut -d ' ' -f 1 | tr _ - | sort -u; }
+names megatron-core-0.12.3 >core.names
+for version in v1.1.5:megatron-1.1.5 megatron-deepspeed:megatron-deepspeed; do
+    names "${version#*:}" >its.names
+    # DeepSpeed's own options are in no version's list
+    sed -n "s/^${version%%:*} \([^ ]*\) .*/\1/p" marks | grep -vx -e deepspeed -e deepscale | sort -u >its.marks
+    check [ -s its.marks ]
+    check [ -z "$(comm -23 its.marks its.names)" ]
+    grep -v ' beside$' marks | sed -n "s/^${version%%:*} \([^ ]*\) .*/\1/p" | sort -u >alone
+    # core knows the first three as names that are no longer valid
+    check [ -z "$(comm -12 alone core.names | grep -vx -e batch-size -e model-parallel-size -e warmup)" ]
+done
+check [ -z "$(grep -E ' (name|nowhere)$' marks | grep -v ' deepspeed name$')" ]
+
+t "the version that its names choose sets whose rules there are, unless they are given"
+# origin FILE NAME: the value and where it comes from
+value() { sed -n "s/^$1 = \"\([^\"]*\)\" *# /\1 from /p" .out; }
+rules() { echo "$(value lr-rules), $(value data-rules), $(value log-format)"; }
+expect 0 "$TRAIN" run --print-config $tiny --train-iters 1
+check [ "$(rules)" = "core from default, core from default, megatron-core from default" ]
+expect 0 "$TRAIN" run --print-config $tiny --train-iters 1 --warmup 0.1
+check [ "$(rules)" = "v1 from compat v1.1.5, v1 from compat v1.1.5, megatron-v1 from compat v1.1.5" ]
+check [ "$(value compat)" = "v1.1.5 from --warmup of Megatron-LM v1.1.5" ]
+cp .out kept.toml
+expect 0 "$TRAIN" run --print-config $tiny --train-iters 1 --use-flash-attn-v2 --log-format megatron-v3
+check [ "$(rules)" = "core from compat megatron-deepspeed, deepspeed from compat megatron-deepspeed, megatron-v3 from flag" ]
+expect 0 "$TRAIN" run --print-config $tiny --train-iters 1 --use-flash-attn-v2 --model-parallel-size 1
+check [ "$(value compat)" = "v1.1.5 from --model-parallel-size of Megatron-LM v1.1.5" ]
+expect 0 "$TRAIN" run --print-config $tiny --train-iters 1 --warmup 0.1 --compat megatron-deepspeed
+check [ "$(value data-rules), $(value compat)" = "deepspeed from compat megatron-deepspeed, megatron-deepspeed from flag" ]
+expect 0 "$TRAIN" run --print-config $tiny --train-iters 1 --warmup 0.1 --compat core
+check [ "$(value lr-rules)" = "core from compat core" ]
+expect 0 "$TRAIN" run --print-config $tiny --train-iters 1 --deepspeed
+check [ "$(value compat)" = "megatron-deepspeed from --deepspeed of Megatron-DeepSpeed" ]
+expect 0 "$TRAIN" run --print-config $tiny --train-iters 1 --deepspeed=false --batch-size 2
+check [ "$(value compat)" = "core from default" ]
+expect 0 "$TRAIN" run --print-config $tiny --train-iters 1 --batch-size 2 --data-impl mmap
+check [ "$(value compat)" = "v1.1.5 from --batch-size of Megatron-LM v1.1.5" ]
+# a configuration that was printed has the same values
+expect 0 "$TRAIN" run --print-config --config kept.toml
+check [ "$(value lr-rules)" = "v1 from file kept.toml:$(grep -n '^lr-rules' kept.toml | cut -d : -f 1)" ]
+
+t "... and says so once"
+for how in "" "--nproc-per-node 2 --threads 1"; do
+    # shellcheck disable=SC2086
+    expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --warmup 0.1 --log-format megatron-core $how
+    check [ "$(grep -c -e "^--warmup of Megatron-LM v1.1.5: as there, --lr-rules v1, --data-rules v1 (--compat core: as here)$" .err)" = 1 ]
+done
+expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --warmup 0.1 --compat v1.1.5
+err_lacks "as there"
+expect 0 "$TRAIN" run --dry-run $tiny --train-iters 1 --no-save --warmup 0.1
+err_has "--warmup of Megatron-LM v1.1.5: as there"
+
+t "--optimizer sgd beside Adam's options gets a line that SGD-SaI has a name of its own"
+expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --optimizer sgd --adam-beta1 0.9 --adam-beta2 0.95
+err_has "that is --optimizer sgd-sai here"
+for other in "--optimizer sgd" "--optimizer sgd --adam-beta1 0.9 --sgd-momentum 0.9" "--optimizer sgd-sai --adam-beta1 0.9" "--adam-beta1 0.9"; do
+    # shellcheck disable=SC2086
+    expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save $other
+    err_lacks "sgd-sai here"
+done
+
 t "nothing in the users' scripts is unknown"
 for list in "$seeds"/*.args; do
     cp "$seeds/$(basename "${list%%-*}" | cut -c 1-3)-ds_config.json" ds_config.json 2>/dev/null

@@ -161,6 +161,7 @@ static bool means_off(const struct json *v, const char *off)
 
 /* ---- options ------------------------------------------------------------------------------- */
 
+/* `text` NULL: as without the option. */
 static int apply_text(struct ds_reading *r, const char *path, const char *option, const char *text)
 {
     struct err why;
@@ -173,10 +174,10 @@ static int apply_text(struct ds_reading *r, const char *path, const char *option
     int code = opts_overrule(r->o, r->file, option, text, &other, &why);
     if (code)
         return err_set(r->e, ERR_USAGE, "%s: %s: %s", r->file, path, why.msg);
-    snprintf(said, sizeof(said), "--%s %s", option, text);
+    snprintf(said, sizeof(said), "--%s %s", option, text ? text : "dynamic");
     tell(r, USED, path, said);
     if (other && !r->out)
-        log_warn("--%s has no effect: %s says %s", option, r->file, text);
+        log_warn("--%s has no effect: %s says %s", option, r->file, text ? text : "dynamic");
     return 0;
 }
 
@@ -218,11 +219,8 @@ static int apply_default(struct ds_reading *r, const struct ds_key *k)
 {
     bool given = opts_takes(r->o, k->text) && opts_origin(r->o, k->text) != FROM_DEFAULT;
     bool enabled_elsewhere = !strcmp(k->text, "bf16") && bf16_is_on(r);
-    if (given && !strcmp(k->off, "false") && !enabled_elsewhere)
+    if (given && !enabled_elsewhere)
         return apply_text(r, k->path, k->text, k->off);
-    if (given && strcmp(k->off, "false") != 0)
-        return err_set(r->e, ERR_USAGE, "%s: %s is %s, and --%s is another number", r->file,
-                       k->path, k->off, k->text);
     tell(r, IDLE, k->path, "that is the default");
     return 0;
 }
@@ -233,6 +231,8 @@ static int apply_option(struct ds_reading *r, const struct ds_key *k, const stru
     int code = 0;
     if (!json_text(v, &text))
         code = malformed(r, k->path, v->kind == JSON_REAL ? "a finite number" : "a single value");
+    else if (k->use == DS_SCALE && !strcmp(buf_str(&text), "0"))
+        code = apply_text(r, k->path, k->text, NULL);
     else if (k->off && !strcmp(buf_str(&text), k->off))
         code = apply_default(r, k);
     else if (is_layers(r, k->text))
@@ -279,7 +279,7 @@ static int apply_key(struct ds_reading *r, const struct ds_key *k, const struct 
     const char *dot = strchr(k->path, '.');
     if (dot && !strcmp(dot, ".enabled") && v->kind != JSON_BOOL)
         return malformed(r, k->path, "true or false");
-    if (k->use == DS_OPTION || k->use == DS_BATCH)
+    if (k->use == DS_OPTION || k->use == DS_SCALE || k->use == DS_BATCH)
         return apply_option(r, k, v);
     if (k->use == DS_POWER)
         return apply_power(r, k, v);

@@ -70,7 +70,7 @@ const struct ds_key ds_keys[] = {
 
     {"fp16", DS_BLOCK, NULL, NULL},
     {"fp16.enabled", DS_OPTION, "fp16", "false"},
-    {"fp16.loss_scale", DS_OPTION, "loss-scale", "0"},
+    {"fp16.loss_scale", DS_SCALE, "loss-scale", NULL},
     {"fp16.initial_scale_power", DS_POWER, "initial-loss-scale", NULL},
     {"fp16.loss_scale_window", DS_OPTION, "loss-scale-window", NULL},
     {"fp16.hysteresis", DS_OPTION, "hysteresis", NULL},

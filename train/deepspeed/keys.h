@@ -8,6 +8,7 @@ enum ds_use {
     DS_BLOCK,   /* an object whose keys have rows of their own */
     DS_OPTION,  /* the value of the option `text` */
     DS_POWER,   /* two to its power is the value of that option */
+    DS_SCALE,   /* likewise; 0: a dynamic one, as without the option */
     DS_BATCH,   /* likewise, and must be equal where the option is given */
     DS_TIMERS,  /* true is --timing-log-level 2 */
     DS_INERT,   /* without effect: `text` */

@@ -148,6 +148,7 @@ static const char *const schedule[] = {"lr",
  * set are compared).
  */
 static const char *const free_to_change[] = {"preset",
+                                             "compat",
                                              "init-method-std",
                                              "make-vocab-size-divisible-by",
                                              "initial-loss-scale",
