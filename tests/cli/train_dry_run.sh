@@ -13,8 +13,8 @@ expect 0 "$fates" foreign
 check [ -z "$(grep -E ' (nowhere|twice)$' .out)" ]
 echo "# $(wc -l <fates) names of Megatron-LM core_v0.12.3: $(grep -c ' used$' fates) used, $(grep -c ' without effect$' fates) without effect, $(grep -c ' rejected$' fates) rejected"
 
-t "... and each of v1.1.5 and of Megatron-DeepSpeed"
-for list in megatron-1.1.5 megatron-deepspeed; do
+t "... and each of v1.1.5, of Megatron-DeepSpeed, and of launchers"
+for list in megatron-1.1.5 megatron-deepspeed megatron-deepspeed-others launchers; do
     expect 0 "$fates" <"$seeds/$list.txt"
     check [ "$(wc -l <.out)" = "$(grep -vc '^#' "$seeds/$list.txt")" ]
     check [ -z "$(grep -E ' (nowhere|twice)$' .out)" ]
@@ -88,6 +88,12 @@ for other in "--optimizer sgd" "--optimizer sgd --adam-beta1 0.9 --sgd-momentum 
     expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save $other
     err_lacks "sgd-sai here"
 done
+
+t "what is not there says what to do instead"
+expect 2 "$TRAIN" run $tiny --train-iters 1 --no-save --hostfile hosts --num_nodes 2
+err_has "--hostfile of $(basename "$TRAIN") run is not supported: there is no launcher of other machines yet: run the same command on each with --nnodes, --node-rank and --master-addr"
+expect 2 "$TRAIN" run $tiny --train-iters 1 --no-save --skip-train-iteration-range 101-200 301-310
+err_has "--skip-train-iteration-range of $(basename "$TRAIN") run is not supported: there it passes over a micro-batch"
 
 t "nothing in the users' scripts is unknown"
 for list in "$seeds"/*.args; do

@@ -87,6 +87,15 @@ static const char why_58[] = "of distillation alone, which is not there";
 static const char why_59[] = "memory of ZeRO is laid out by the trainer, and stays on the device";
 static const char why_60[] = "no token is dropped, and no expert has a capacity";
 static const char why_61[] = "the host waits for the device once a step";
+static const char why_62[] =
+    "processes are started by --nproc-per-node, or by mpirun, srun or torchrun";
+static const char why_63[] = "processes meet at --master-addr and --master-port";
+static const char why_64[] =
+    "of a launcher's agent: a run that has ended is resumed by its command";
+static const char why_65[] = "--log-dir keeps what each process writes";
+static const char why_66[] =
+    "what is started decides: --nproc-per-node on each machine, and CUDA_VISIBLE_DEVICES";
+static const char why_67[] = "the number of processes does not change in a run";
 static const char why_55[] = "all pipeline stages have one tensor-parallel size";
 
 const struct opt_foreign train_foreign[] = {
@@ -484,5 +493,91 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("num-experts-teacher", LIST, why_58),
     WITHOUT("hidden-size-teacher", VALUE, why_58),
     WITHOUT("num-attention-heads-teacher", VALUE, why_58),
+    WITHOUT("disable-moe-top2-2nd-expert-sampling", SWITCH, "tokens go to the likeliest experts"),
+    REJECTED("ds-sequence-parallel-fpdt", SWITCH, "set by --context-parallel-size"),
+    WITHOUT("ds-sequence-parallel-fpdt-chunk-size", VALUE, why_59),
+    WITHOUT("ds-sequence-parallel-fpdt-offloading", SWITCH, why_59),
+    WITHOUT("ds_fused_adam", SWITCH, why_3),
+    WITHOUT("enable-zbh1-pipeline", SWITCH, why_8),
+    WITHOUT("enable-zbh1-exact-semantics", SWITCH, why_8),
+    REJECTED("kill-switch-file", VALUE, "set by --control-file, in which 'stop' is written"),
+    REJECTED("load-tag", VALUE, "set by --ckpt-step"),
+    WITHOUT("profile_steps", VALUE, why_24),
+    WITHOUT("repeated-dataloader", SWITCH, "data repeat for as many epochs as a run takes"),
+    WITHOUT("trust-remote-code", SWITCH, "no code of a model is run"),
+    WITHOUT("use-flash-attn-builder", SWITCH, why_2),
+    WITHOUT("wandb-id", VALUE, why_22),
+    /* of BigScience's */
+    WITHOUT("abort-on-unmet-fused-kernel-constraints", SWITCH, why_3),
+    WITHOUT("codecarbon-dir", VALUE, why_24),
+    REJECTED("embed-layernorm", SWITCH, why_50),
+    REJECTED("eval-only", VALUE, "train eval evaluates"),
+    REJECTED("glu-activation", VALUE, "of gated MLPs there is --swiglu"),
+    WITHOUT("img-dim", VALUE, why_29),
+    REJECTED("kill-switch-path", VALUE, "set by --control-file, in which 'stop' is written"),
+    WITHOUT("log-level", VALUE, why_23),
+    WITHOUT("log-level-replica", VALUE, why_23),
+    WITHOUT("log-path", VALUE, why_65),
+    REJECTED("loss-on-targets-only", SWITCH, "what is learnt is chosen by prep sft"),
+    WITHOUT("mean-noise-span-length", VALUE, why_28),
+    WITHOUT("noise-density", VALUE, why_28),
+    REJECTED("pad-vocab-size-to", VALUE, "set by --make-vocab-size-divisible-by"),
+    REJECTED("reweight-loss-based-on-position-frequency", SWITCH,
+             "all tokens that count are alike"),
+    REJECTED("skip-train-iteration-range", LIST,
+             "there it passes over a micro-batch for each of these iterations, which are trained "
+             "all the same; --on-anomaly rewind passes over the data of steps that went wrong"),
+    WITHOUT("sync-tp-duplicated-parameters", SWITCH,
+            "what processes hold alike is compared "
+            "(--check-weight-hash-across-dp-replicas-interval)"),
+    REJECTED("train-weighted-split-paths", LIST, "set by --train-data-path"),
+    REJECTED("valid-weighted-split-paths", LIST, "set by --valid-data-path"),
+    REJECTED("test-weighted-split-paths", LIST, "set by --test-data-path"),
+    REJECTED("train-weighted-split-paths-path", VALUE, "set by --per-split-data-args-path"),
+    REJECTED("valid-weighted-split-paths-path", VALUE, "set by --per-split-data-args-path"),
+    REJECTED("test-weighted-split-paths-path", VALUE, "set by --per-split-data-args-path"),
+    REJECTED("tokenizer-name-or-path", VALUE, "set by --tokenizer"),
+    REJECTED("use-bnb-optimizer", SWITCH, "the optimizer's state is in 32 or 16 bits"),
+    WITHOUT("use-contiguous-buffers-in-ddp", SWITCH, why_9),
+    WITHOUT("valid-num-workers", VALUE, why_16),
+    /* of the launchers deepspeed and torchrun, before the script's name */
+    REJECTED("hostfile", VALUE,
+             "there is no launcher of other machines yet: run the same command on each with "
+             "--nnodes, --node-rank and --master-addr, or under srun, or mpirun --hostfile"),
+    REJECTED("include", VALUE, why_66),
+    REJECTED("exclude", VALUE, why_66),
+    WITHOUT("launcher", VALUE, why_62),
+    WITHOUT("launcher_args", VALUE, why_62),
+    WITHOUT("force_multi", SWITCH, why_62),
+    WITHOUT("ssh_port", VALUE, why_62),
+    WITHOUT("no_ssh", SWITCH, why_62),
+    WITHOUT("no_ssh_check", SWITCH, why_62),
+    WITHOUT("venv_script", VALUE, why_62),
+    WITHOUT("module", SWITCH, why_62),
+    WITHOUT("no_python", SWITCH, why_62),
+    WITHOUT("run-path", SWITCH, why_62),
+    WITHOUT("start-method", VALUE, why_62),
+    WITHOUT("standalone", SWITCH, why_62),
+    WITHOUT("no_local_rank", SWITCH, why_11),
+    WITHOUT("use-env", SWITCH, why_11),
+    WITHOUT("role", VALUE, why_11),
+    WITHOUT("local-addr", VALUE, why_63),
+    WITHOUT("rdzv-backend", VALUE, why_63),
+    WITHOUT("rdzv-id", VALUE, why_63),
+    WITHOUT("rdzv-conf", VALUE, why_63),
+    REJECTED("rdzv-endpoint", VALUE, "set by --master-addr and --master-port"),
+    WITHOUT("max-restarts", VALUE, why_64),
+    WITHOUT("monitor-interval", VALUE, why_64),
+    WITHOUT("save_pid", SWITCH, why_64),
+    WITHOUT("enable_each_rank_log", VALUE, why_65),
+    WITHOUT("redirects", VALUE, why_65),
+    WITHOUT("tee", VALUE, why_65),
+    WITHOUT("local-ranks-filter", VALUE, why_65),
+    WITHOUT("bind_cores_to_rank", SWITCH, "processes of a machine share its processors equally"),
+    WITHOUT("bind_core_list", VALUE, "processes of a machine share its processors equally"),
+    REJECTED("elastic_training", SWITCH, why_67),
+    WITHOUT("min_elastic_nodes", VALUE, why_67),
+    WITHOUT("max_elastic_nodes", VALUE, why_67),
+    REJECTED("autotuning", VALUE, "no configuration is searched for: train plan says what fits"),
     {NULL, FOREIGN_SWITCH, false, NULL, NULL, NULL},
 };

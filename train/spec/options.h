@@ -113,6 +113,7 @@ struct spec_flags {
                         "none"),                                                                   \
         OPT_ROW(.name = "rotary-base", .type = OPT_REAL, .offset = offsetof(S, m.rotary_base),     \
                 .def = "10000", .min = 1, .max = 1e12, .meta = "X", .group = "model", .verbs = v,  \
+                .alias = "rotary-position-embeddings-theta",                                       \
                 .needs =                                                                           \
                     "position-embedding-type=rope, use-rotary-position-embeddings, hf-config",     \
                 .help = "base of the rotary angles"),                                              \
