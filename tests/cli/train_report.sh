@@ -87,11 +87,16 @@ expect 0 "$TRAIN" run $run --train-iters 4 --no-save --tensorboard-dir tb8 --log
 out_has " iteration        4/       4 | elapsed time per iteration (ms): "
 check python3 points.py tb8 >points
 check [ "$(grep -v text_summary points | cut -d '|' -f 1 | sort -u | tr '\n' ',')" = "grad_norm,iteration_time,learning_rate,lm loss,lm loss ppl,lm loss value,loss_scale," ]
-expect 0 "$TRAIN" run $run --train-iters 4 --no-save --tensorboard-dir tb3 --log-format megatron-deepspeed --tensorboard-log-interval 2 --no-log-loss-scale-to-tensorboard
+expect 0 "$TRAIN" run $run --train-iters 4 --no-save --tensorboard-dir tb3 --compat megatron-deepspeed --tensorboard-log-interval 2 --no-log-loss-scale-to-tensorboard
 python3 points.py tb3 >points
 check [ "$(grep '^lm-loss-training/lm loss|' points | cut -d '|' -f 2 | tr '\n' ' ')" = "2 4 " ]
 check [ "$(grep '^learning-rate/learning-rate vs tokens|' points | cut -d '|' -f 2 | tr '\n' ' ')" = "256 512 " ]
 check [ "$(grep -c '^steps-vs-samples/y=samples,x=steps|' points)" = 2 ]
+check [ "$(grep '^steps-vs-tokens/y=steps,x=tokens|' points | cut -d '|' -f 2,3 | tr '\n' ' ')" = "256|2 512|4 " ]
+for tag in "lm loss validation" "lm loss validation vs samples" "lm loss validation vs tokens"; do
+    check grep -q "^lm-loss-validation/$tag|" points
+done
+check [ "$(grep -v text_summary points | cut -d '|' -f 1 | sed 's/ vs .*//' | sort -u | tr '\n' ';')" = "grad-norm/grad-norm;learning-rate/learning-rate;lm-loss-training/lm loss;lm-loss-validation/lm loss test;lm-loss-validation/lm loss validation;seqlen/actual_seq_length;steps-vs-samples/y=samples,x=steps;steps-vs-samples/y=steps,x=samples;steps-vs-tokens/y=steps,x=tokens;steps-vs-tokens/y=tokens,x=steps;" ]
 check [ "$(grep -c 'loss-scale' points)" = 0 ]
 
 t "without a folder, and in one that cannot be made"

@@ -118,8 +118,12 @@ static void put_counts(struct board *b, const struct events_limit *at)
     double now = wall_time();
     if (!b->o.deepspeed)
         return;
+    events_scalar(&b->events, now, at->samples, "steps-vs-samples/y=steps,x=samples",
+                  (double)at->iteration);
     events_scalar(&b->events, now, at->iteration, "steps-vs-samples/y=samples,x=steps",
                   (double)at->samples);
+    events_scalar(&b->events, now, at->tokens, "steps-vs-tokens/y=steps,x=tokens",
+                  (double)at->iteration);
     events_scalar(&b->events, now, at->iteration, "steps-vs-tokens/y=tokens,x=steps",
                   (double)at->tokens);
 }
@@ -150,6 +154,8 @@ int board_step(struct board *b, const struct log_values *v, double memory, struc
         put_curve(b, &at, "world-size", "world-size", v->ranks);
     if (isfinite(v->grad_norm))
         put_curve(b, &at, "grad-norm", "grad-norm", v->grad_norm);
+    if (b->o.deepspeed)
+        put_curve(b, &at, "seqlen", "actual_seq_length", (double)v->seq_length);
     if (b->o.timers)
         put_curve(b, &at, "iteration-time", "iteration-time", v->ms / 1000);
     if (b->o.timers && v->show_throughput)

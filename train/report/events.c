@@ -208,6 +208,15 @@ static bool ends_in(const unsigned char *s, size_t n, const char *with)
     return n >= k && !memcmp(s + n - k, with, k);
 }
 
+/* A curve over samples or tokens, by its tag: "lm loss vs samples", ".../y=steps,x=samples". */
+static bool is_over(const struct proto_field *tag, const char *what)
+{
+    char vs[16], x[16];
+    snprintf(vs, sizeof(vs), " vs %s", what);
+    snprintf(x, sizeof(x), ",x=%s", what);
+    return ends_in(tag->bytes, tag->length, vs) || ends_in(tag->bytes, tag->length, x);
+}
+
 /* The field of that number and type in a message, the last one; false if there is none. */
 static bool find_field(struct proto m, uint32_t number, enum proto_type type,
                        struct proto_field *ret)
@@ -237,9 +246,9 @@ static bool stays(const char *payload, size_t n, const struct events_limit *most
         if (find_field(summary, SUMMARY_VALUE, PROTO_BYTES, &f)) {
             value = proto_inside(&summary, &f);
             if (find_field(value, VALUE_TAG, PROTO_BYTES, &f))
-                limit = ends_in(f.bytes, f.length, " vs samples")  ? most->samples
-                        : ends_in(f.bytes, f.length, " vs tokens") ? most->tokens
-                                                                   : limit;
+                limit = is_over(&f, "samples")  ? most->samples
+                        : is_over(&f, "tokens") ? most->tokens
+                                                : limit;
         }
     }
     return (int64_t)step.value <= limit;

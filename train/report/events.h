@@ -44,8 +44,8 @@ void events_text(struct events *ev, double wall_time, int64_t step, const char *
 int events_flush(struct events *ev, bool sync, struct err *e);
 void events_close(struct events *ev); /* zeroed or closed: nothing */
 
-/* Steps that stay: of tags that end in " vs samples" and " vs tokens" the number of these, else of
- * iterations. */
+/* Steps that stay: of tags that end in " vs samples", ",x=samples", " vs tokens" and ",x=tokens"
+ * the number of these, else of iterations. */
 struct events_limit {
     int64_t iteration, samples, tokens;
 };

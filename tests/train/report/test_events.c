@@ -75,6 +75,8 @@ static char *written(const char *dir)
         events_scalar(&ev, 6, step, "plain", step);
         events_scalar(&ev, 6, step * 10, "x vs samples", step);
         events_scalar(&ev, 6, step * 1000, "x vs tokens", step);
+        events_scalar(&ev, 6, step * 10, "y=steps,x=samples", step);
+        events_scalar(&ev, 6, step * 1000, "y=steps,x=tokens", step);
     }
     events_text(&ev, 6, 1, "words", "some");
     T_OK(events_flush(&ev, false, &e), &e);
@@ -99,6 +101,8 @@ static void later_steps_are_cut(void)
     T_EQ(times(path, "plain"), 3);
     T_EQ(times(path, " vs samples"), 4);
     T_EQ(times(path, " vs tokens"), 2);
+    T_EQ(times(path, ",x=samples"), 4);
+    T_EQ(times(path, ",x=tokens"), 2);
     T_EQ(times(path, "words"), 1);
     T_EQ(times(path, "brain.Event:2"), 1);
     cut_to(path, 0, 0, 0);
