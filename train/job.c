@@ -392,7 +392,7 @@ int job_go_back(struct job *j, struct err *e)
     int code = start_find(j, false, e);
     if (!code && !j->ckpt_is_own)
         code = err_set(e, ERR_ANOMALY, "--on-anomaly rewind: there is no checkpoint to go back to");
-    code = job_agree(j, code, e);
+    code = job_same_checkpoint(j, code, e);
     if (!code)
         code = load_newest(j, true, e);
     j->rank.at.consumed = consumed;

@@ -87,6 +87,24 @@ struct job {
  */
 int job_open_world(struct job *j, struct err *e);
 
+/* The collectives of this process. */
+struct comm *job_comm(struct job *j);
+
+/*
+ * Of several processes: that all have the same settings (job_settings.c). ERR_USAGE names the first
+ * that differs, its values and the ranks. Options, before anything else; by those that have met at
+ * job_open_world. With job_agree of `code`: where the run starts, tokenizer and data; the
+ * checkpoint alone, which may be another one after it was loaded; the model.
+ */
+int job_same_options(struct job *j, struct err *e);
+int job_same_start(struct job *j, int code, struct err *e);
+int job_same_checkpoint(struct job *j, int code, struct err *e);
+int job_same_model(struct job *j, int code, struct err *e);
+
+/* A line that says which ranks are on which machines, and how they are laid out; with --verbose one
+ * for each rank. */
+int job_tell_ranks(struct job *j, struct err *e);
+
 /* 0 if `code` is 0 on all processes (world_agree). What one of them may fail in alone is followed
  * by this, before anything that they do together. */
 int job_agree(struct job *j, int code, struct err *e);

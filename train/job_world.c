@@ -149,20 +149,24 @@ static int open_world(struct job *j, struct err *e)
 
 int job_open_world(struct job *j, struct err *e)
 {
-    int code = open_world(j, e);
+    bool several = j->o->world->ranks > 1 && j->opts->verb == VERB_RUN;
+    int code = several ? job_same_options(j, e) : 0;
+    if (code)
+        return code;
+    code = open_world(j, e);
     if (code && !j->comm.fn && !job_is_first(j)) /* the same on all: the first one says it */
         *e = (struct err){.code = code};
-    return code;
+    return code || !several ? code : job_tell_ranks(j, e);
 }
 
-static struct comm *comm_of(struct job *j)
+struct comm *job_comm(struct job *j)
 {
     return j->comm.fn ? &j->comm : &j->rank.comm;
 }
 
 int job_agree(struct job *j, int code, struct err *e)
 {
-    struct comm *c = comm_of(j); /* without functions: ranks failed alike before they met */
+    struct comm *c = job_comm(j); /* without functions: ranks failed alike before they met */
     return j->o->world->ranks > 1 && c->fn ? world_agree(c, code, e) : code;
 }
 
@@ -331,16 +335,17 @@ void job_settle_optimizer(const struct train_options *o, struct rank_config *ret
     ret->clip = o->clip_grad;
 }
 
-/* Whether each process of the job finds a device of the first backend. */
+/* Whether each process of the job finds a device of the first backend, and may take it. --kernels
+ * is the CPU's. */
 static bool all_have_device(struct job *j, const struct rank_config *c)
 {
     struct dev_desc desc;
     struct err why;
-    int lacks = c->backends->describe_device(&desc, c->device, c->threads, &why) != 0;
+    int lacks =
+        j->o->kernels || c->backends->describe_device(&desc, c->device, c->threads, &why) != 0;
     return !world_max(&j->comm, lacks);
 }
 
-/* --kernels is the CPU's. */
 int job_choose_device(struct job *j, struct rank_config *c, struct err *e)
 {
     const struct train_options *o = j->o;
@@ -348,8 +353,8 @@ int job_choose_device(struct job *j, struct rank_config *c, struct err *e)
     c->backends = o->backends;
     c->nbackends = o->nbackends;
     c->device = several ? o->world->local : 0;
-    bool cpu = o->device == DEVICE_CPU ||
-               (o->device == DEVICE_AUTO && (o->kernels || (several && !all_have_device(j, c))));
+    bool cpu = o->device == DEVICE_CPU || (o->device == DEVICE_AUTO &&
+                                           (several ? !all_have_device(j, c) : o->kernels != NULL));
     const char *name = cpu ? "cpu" : "cuda";
     if (o->device == DEVICE_AUTO && !cpu) {
         c->nbackends = several ? 1 : c->nbackends;

@@ -591,6 +591,7 @@ const struct opt_table train_table = {
     .synonym = synonyms,
     .verb_synonym = verb_synonyms,
     .foreign = train_foreign,
+    .verbose = RUN,
     .foreign_verbs = RUN | PLAN,
     .dialect = train_dialects,
 };

@@ -117,11 +117,12 @@ static int prepare_model(struct job *j, struct err *e)
         code = start_find(j, false, e);
     if (!code)
         code = job_open_tokenizer(j, e);
+    code = job_same_start(j, code, e);
     if (!code)
         code = job_spec(j, false, e);
     if (!code)
         code = job_read_kept(j, e);
-    return job_agree(j, code, e);
+    return job_same_model(j, code, e);
 }
 
 /* The first process makes the index maps that the others find. */

@@ -221,7 +221,9 @@ int start_earlier(struct job *j, const struct err *why, struct err *e)
     int64_t step = ckpt_meta(j->ckpt)->iteration;
     struct err none;
     int code = newest(j, j->ckpt_among, step, &c, &none);
-    if (code || !c) {
+    if (world_max(&j->rank.comm, code || !c)) {
+        if (!code)
+            ckpt_close(c);
         *e = *why;
         err_hint(e, "no earlier checkpoint of that run is intact");
         return why->code;
@@ -236,7 +238,7 @@ int start_earlier(struct job *j, const struct err *why, struct err *e)
     ckpt_close(j->ckpt);
     j->ckpt = c;
     log_info("%s %s", j->ckpt_is_own ? "resuming from" : "checkpoint", ckpt_path(c));
-    return 0;
+    return job_same_checkpoint(j, 0, e);
 }
 
 /* --load names one checkpoint. */

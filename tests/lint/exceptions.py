@@ -61,7 +61,7 @@ SHARED_HEADERS = {
     "prep/options.h": "options_verbs.c",
     "samples/stories/grammar.h": "cast.c plots.c plots_town.c scenes.c verbs.c words.c",
     "tok/cmd.h": "cmd_*.c",
-    "train/job.h": "export.c job_data.c job_tokenizer.c job_world.c prepare.c verb_*.c",
+    "train/job.h": "export.c job_data.c job_settings.c job_tokenizer.c job_world.c prepare.c verb_*.c",
 
     # the ops table: a file is an op family in one tier, its functions are entries of the table
     "train/ops/cpu/cpu.h": "ops_cpu.c",

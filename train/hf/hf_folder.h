@@ -14,6 +14,7 @@
  */
 
 #include "base/core/buf.h"
+#include "base/core/hash.h"
 #include "train/ckpt/safetensors.h"
 #include "train/copy/copy.h"
 #include "train/spec/hf.h"
@@ -89,6 +90,10 @@ enum dtype *hf_folder_dtypes(const struct hf_folder *f);
  */
 int hf_folder_read(const struct hf_folder *f, const char *name, int rank, const int64_t *size,
                    struct box_mem to, struct err *e);
+
+/* SHA-256 of the configuration, of names, types and sizes of the tensors, and of some bytes of
+ * each: two models of one kind are told apart without reading all of them. ERR_IO. */
+int hf_folder_digest(const struct hf_folder *f, char ret[SHA_TEXT], struct err *e);
 
 /*
  * Whether what was read so far is what was written, where the format of the files has sums

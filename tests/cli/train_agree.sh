@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two nodes with the same command but one setting: both end at once with exit code 2, and the first says which.
+. "$SRC/tests/cli/train_data.sh"
+WEFT_JOB_TOKEN=of-this-test
+export WEFT_JOB_TOKEN
+common="$bare --threads 1 --device cpu --train-iters 4 --no-save"
+own="--data-path d_text_document" other=$own # of the first node, of the second
+port=$((20000 + $$ % 20000))
+longest=0
+
+# node RANK ARGS...: at most 60 s, of the 10 minutes that processes wait for each other
+node() {
+    _rank=$1
+    shift
+    timeout 60 env RANK=$_rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$TRAIN" run $common $more "$@" </dev/null
+}
+
+# pair CODE ARGS...: both nodes with $more, the second one with ARGS besides
+pair() {
+    [ -z "$_bad" ] || return 0
+    _want_both=$1
+    shift
+    port=$((port + 1))
+    _begun=$(date +%s)
+    node 1 $other "$@" >node1.out 2>node1.err &
+    expect "$_want_both" node 0 $own
+    _code=0
+    wait $! || _code=$?
+    check [ "$_code" = "$_want_both" ]
+    _took=$(($(date +%s) - _begun))
+    [ "$_took" -le "$longest" ] || longest=$_took
+}
+
+# differs NAME VALUE0 VALUE1 ARGS...
+differs() {
+    _says="$1 is $2 on rank 0 and $3 on rank 1"
+    shift 3
+    pair 2 "$@"
+    err_has "$_says"
+    check [ "$(grep -c "^error: " .err)" = 1 ]
+}
+
+more=
+t "each option that shapes a run is named with both values"
+differs --seed 1234 7 --seed 7
+differs --lr 0.005 0.004 --lr 4e-3
+differs --optimizer '"adam"' '"sgd"' --optimizer sgd
+differs --split '"90,5,5"' '"80,10,10"' --split 80,10,10
+differs --global-batch-size 4 8 --global-batch-size 8
+differs --micro-batch-size 2 1 --micro-batch-size 1
+differs --hidden-dropout 0.1 0.0 --hidden-dropout 0
+differs --attention-dropout 0.1 0.0 --attention-dropout 0
+differs --clip-grad 1.0 0.5 --clip-grad 0.5
+differs --weight-decay 0.01 0.1 --weight-decay 0.1
+differs --bf16 false true --bf16
+differs --eod-mask-loss false true --eod-mask-loss
+differs --init-method-std 0.02 0.03 --init-method-std 0.03
+
+t "and each whose difference made the job hang"
+differs --train-iters 4 5 --train-iters 5
+differs --tensor-model-parallel-size 1 2 --tp 2
+differs --pipeline-model-parallel-size 1 2 --pp 2
+differs --context-parallel-size 1 2 --cp 2
+differs --zero-stage unset 2 --zero-stage 2
+differs --num-layers 2 1 --num-layers 1
+differs --eval-interval 10 2 --eval-interval 2
+differs --save-interval unset 2 --save-interval 2
+differs --save unset given --save own
+no_file own
+differs --device '"cpu"' '"auto"' --device auto
+more="--timing-log-level 1"
+differs --log-interval 5 1 --log-interval 1
+more=
+
+t "several that differ are counted, whatever gives them their values"
+printf 'seed = 7\nlr = 4e-3\n[model]\nhidden-size = 64\n' >other.toml
+pair 2 --config other.toml --tp 2
+err_has "--tensor-model-parallel-size is 1 on rank 0 and 2 on rank 1; 1 other setting differs, too"
+check [ "$(grep -c "^error: " node1.err)" = 0 ]
+
+t "what belongs to one machine or to what is printed there is free"
+mkdir moved
+cp d_text_document.* moved
+more="--verbose" other="--data-path moved/d_text_document"
+pair 0 --threads 2 --log-interval 1 --log-format megatron-v3 --metrics m.jsonl --quiet --distributed-timeout-minutes 5
+err_has "2 processes on 1 machine ($(hostname | cut -c 1-63): 0-1): 2 data-parallel"
+err_has "rank  machine"
+err_lacks "no effect"
+
+t "data, tokenizer and checkpoint are compared by what they are"
+python3 -c "
+t = open('d.jsonl').read().splitlines()
+open('e.jsonl', 'w').write('\n'.join(t[:-1]) + '\n')"
+"$PREP" build --input e.jsonl --tokenizer-type NullTokenizer --vocab-size 60 --append-eod --output-prefix f >/dev/null 2>&1
+more= other="--data-path f_text_document"
+pair 2
+err_has "the digest of the manifest of data set 1 is "
+rm f_text_document.manifest.json moved/d_text_document.manifest.json
+own="--data-path moved/d_text_document"
+pair 2
+err_has "the length of data set 1 (.bin) is "
+own="--data-path d_text_document" other=$own
+pair 2 --tokenizer-type NullTokenizer --vocab-size 61
+err_has "--vocab-size is 60 on rank 0 and 61 on rank 1"
+"$TRAIN" run $tiny --threads 1 --train-iters 4 --save-interval 2 --save a >/dev/null 2>&1
+"$TRAIN" run $tiny --threads 1 --train-iters 4 --save b --seed 2 >/dev/null 2>&1
+more="--train-iters 8 --load a"
+differs "the step of the checkpoint" 4 2 --load a/iter_0000002
+pair 2 --load b
+err_has "the digest of the checkpoint is "
+"$CONVERT" export a hf-a >/dev/null 2>&1
+"$CONVERT" export b hf-b >/dev/null 2>&1
+more="--load hf-a"
+pair 2 --load hf-b
+err_has "the digest of the model is "
+more=
+pair 2 --load a
+err_has "the start is without a checkpoint on rank 0 and --load on rank 1"
+
+t "which took no more than a few seconds"
+echo "# the longest of them took $longest s"
+check [ "$longest" -lt 30 ]
