@@ -256,6 +256,14 @@ bool norm_grows_too_much(uint64_t n, uint64_t made, bool last)
     return made > most && (last || made > GROWTH_PART);
 }
 
+static int refuse_large(const struct pipe_work *w, size_t n, struct err *e)
+{
+    return err_set(e, ERR_DATA,
+                   "%s: %zu bytes of text become more than %zu MiB once normalized, but %s needs "
+                   "them in one piece: split the line",
+                   w->p->spec.path, n, w->norm_most >> 20, w->p->keeps ? w->p->keeps : "the model");
+}
+
 int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,
                         unsigned edge, struct buf *out, struct err *e)
 {
@@ -263,10 +271,16 @@ int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const ch
     buf_reset(out);
     buf_add(out, text, n);
     w->norm_most = most_of(n);
+    size_t limit = w->norm_limit, least = n * GROWTH_LONG;
+    limit = limit == NORM_LARGE && least > limit ? least : limit;
+    bool limited = limit && limit < w->norm_most;
+    w->norm_most = limited ? limit : w->norm_most;
     for (size_t i = 0; i < s->nnorm && !code; i++) {
         code = pipe_norm_step(s, i, w, edge, out, e);
-        if (!code && out->len > w->norm_most)
-            code = norm_refuse_growth(s, i, n, out->len, e);
+        if (code || out->len <= w->norm_most)
+            continue;
+        w->swollen = limited;
+        code = limited ? refuse_large(w, n, e) : norm_refuse_growth(s, i, n, out->len, e);
     }
     memset(buf_reserve(out, TEXT_SLACK), 0, TEXT_SLACK);
     return code;

@@ -154,6 +154,24 @@ int open_split_take(const struct run *r, const char *text, size_t n, bool ends)
     return code;
 }
 
+int pipe_encode_by_parts(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                         struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    struct pipe_open *open = w->open; /* of a text that is read, perhaps */
+    const struct tok_sink *sink = w->sink;
+    int code = 0;
+    w->open = NULL;
+    w->sink = NULL;
+    for (size_t at = 0, k; at < n && !code; at += k) {
+        k = n - at < ENOUGH ? n - at : ENOUGH;
+        code = pipe_encode_open(p, w, text + at, k, at + k == n, ids, tally, e);
+    }
+    pipe_open_destroy(w->open);
+    w->open = open;
+    w->sink = sink;
+    return code;
+}
+
 /* ---- texts that are kept ------------------------------------------------------------------- */
 
 /* The first step for which a text is kept. */

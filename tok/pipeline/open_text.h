@@ -86,6 +86,10 @@ void pipe_open_destroy(struct pipe_open *o); /* accepts NULL */
 int pipe_encode_open(const void *state, void *scratch, const char *text, size_t n, bool last,
                      struct tok_ids *ids, struct tok_tally *tally, struct err *e);
 
+/* The same for all of a text, by small parts. */
+int pipe_encode_by_parts(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                         struct tok_ids *ids, struct tok_tally *tally, struct err *e);
+
 /* ---- what open_text.c and open_split.c share ------------------------------------------------- */
 
 /* More of a text; `last`: it ends there. */

@@ -158,50 +158,12 @@ static void pipe_destroy(void *state)
     pipe_model_close(p);
     segments_close(p);
     word_table_destroy(p->words);
+    pthread_mutex_destroy(&p->large);
     pipe_spec_finish(&p->spec);
     free(p->token_of);
     free(p->keeps);
     free(p->path);
     free(p);
-}
-
-static void *scratch_create(const void *state)
-{
-    struct pipe_work *w = mem_own(sizeof(*w));
-    w->p = state;
-    w->regex = regex_work_create();
-    w->cache = word_cache_create(w->p->words, ids_form_for(w->p->size));
-    return w;
-}
-
-static void scratch_destroy(void *scratch)
-{
-    struct pipe_work *w = scratch;
-    buf_finish(&w->clean);
-    buf_finish(&w->norm);
-    buf_finish(&w->swap);
-    buf_finish(&w->bert);
-    buf_finish(&w->text);
-    buf_finish(&w->next);
-    free(w->pretoken);
-    free(w->next_pretoken);
-    free(w->span);
-    free(w->start);
-    free(w->cut);
-    free(w->sym);
-    free(w->best);
-    bpe_work_finish(&w->bpe);
-    regex_work_destroy(w->regex);
-    word_cache_destroy(w->cache);
-    segments_work_destroy(w->segments);
-    pipe_open_destroy(w->open);
-    bpe_stream_destroy(w->stream);
-    unigram_stream_destroy(w->unigram);
-    buf_finish(&w->list);
-    buf_finish(&w->list2);
-    free(w->end);
-    free(w->end2);
-    free(w);
 }
 
 static int compile(struct pipe *p, struct err *e)
@@ -217,7 +179,7 @@ static int compile(struct pipe *p, struct err *e)
     if (code)
         return code;
     p->words = word_table_create(WORD_CACHE_BYTES);
-    struct pipe_work *w = scratch_create(p);
+    struct pipe_work *w = pipe_work_create(p);
     code = open_added(p, w, false, &p->raw, e);
     if (!code)
         code = open_added(p, w, true, &p->normal, e);
@@ -227,7 +189,7 @@ static int compile(struct pipe *p, struct err *e)
             segments_open(p, w);
         decoder_open(p);
     }
-    scratch_destroy(w);
+    pipe_work_destroy(w);
     return code;
 }
 
@@ -406,6 +368,61 @@ static void set_key(const struct pipe *p, struct pipe_work *w, const char *text,
     w->draws = (struct bpe_draws){(uint64_t)r.v[0] << 32 | r.v[1], 0};
 }
 
+/*
+ * A text that is large once normalized. It is encoded by parts where that is possible; where it is
+ * needed in one piece, one thread at a time does that, so that the memory is that of one such text
+ * whatever the number of threads.
+ */
+static int encode_swollen(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                          struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    pthread_mutex_t *large = &((struct pipe *)p)->large;
+    const struct part_args args = {p->raw, encode_raw};
+    const struct tok_tally before = *tally;
+    struct err why;
+    size_t nids = ids->n;
+    bool alone = !p->streams || !p->symbols || p->segments;
+    if (alone)
+        pthread_mutex_lock(large);
+    int refused = p->opens ? pipe_encode_by_parts(p, w, text, n, ids, tally, &why) : 0, code = 0;
+    if (!p->opens || refused) {
+        if (!alone)
+            pthread_mutex_lock(large);
+        alone = true;
+        ids->n = nids;
+        *tally = before;
+        if (p->random)
+            set_key(p, w, text, n);
+        w->norm_limit = NORM_LARGE;
+        code = encode_between(p, w, args, text, n, EDGE_ZERO, ids, tally, e);
+        w->norm_limit = 0;
+    }
+    pipe_work_shrink(w);
+    if (alone)
+        pthread_mutex_unlock(large);
+    if (code && refused)
+        *e = why;
+    return code;
+}
+
+/* Text of valid UTF-8. */
+static int encode_valid(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                        struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    const struct part_args args = {p->raw, encode_raw};
+    struct tok_tally before = *tally;
+    size_t nids = ids->n;
+    w->norm_limit = NORM_SMALL;
+    w->swollen = false;
+    int code = encode_between(p, w, args, text, n, EDGE_ZERO, ids, tally, e);
+    w->norm_limit = 0;
+    if (!w->swollen || w->met)
+        return code;
+    ids->n = nids;
+    *tally = before;
+    return encode_swollen(p, w, text, n, ids, tally, e);
+}
+
 static int pipe_encode(const void *state, void *scratch, const char *text, size_t n,
                        struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
@@ -428,8 +445,7 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
         if (n > TEXT_MAX)
             return err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", n);
     }
-    struct part_args args = {p->raw, encode_raw};
-    int code = encode_between(p, w, args, text, n, EDGE_ZERO, ids, tally, e);
+    int code = encode_valid(p, w, text, n, ids, tally, e);
     tally->steps += w->steps;
     w->steps = 0;
     return w->met ? pipe_refuse_special(p, w, text, n, raw, nraw, e) : code;
@@ -522,6 +538,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
               struct tok_info *info, struct err *e)
 {
     struct pipe *p = mem_new(1, sizeof(*p));
+    pthread_mutex_init(&p->large, NULL);
     p->spec = *s;
     *s = (struct pipe_spec){0};
     p->path = mem_strdup(p->spec.path);
@@ -537,7 +554,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
         pipe_destroy(p);
         return code;
     }
-    bool opens = pipe_can_open(p);
+    p->opens = pipe_can_open(p);
     pipe_find_keeper(p);
     info->vocab_size = p->size;
     info->unk = p->unk;
@@ -548,10 +565,10 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
     info->padding = p->spec.padding;
     info->draws = p->random;
     *ret = (struct tok_engine){.state = p,
-                               .scratch_create = scratch_create,
-                               .scratch_destroy = scratch_destroy,
+                               .scratch_create = pipe_work_create,
+                               .scratch_destroy = pipe_work_destroy,
                                .encode = pipe_encode,
-                               .encode_open = opens ? pipe_encode_open : NULL,
+                               .encode_open = p->opens ? pipe_encode_open : NULL,
                                .cut = p->random ? NULL : pipe_cut,
                                .keeps_most = p->keeps_most,
                                .keeps = p->keeps,

@@ -7,6 +7,8 @@
  * encodes.
  */
 
+#include <pthread.h>
+
 #include "tok/text/added_tokens.h"
 #include "tok/bpe/dropout.h"
 #include "tok/pipeline/pipeline.h"
@@ -19,7 +21,11 @@
 
 #define SYM_NONE UINT32_MAX
 
-enum { AFFIX_MAX = 64 }; /* bytes of a prefix or suffix */
+enum {
+    AFFIX_MAX = 64,       /* bytes of a prefix or suffix */
+    NORM_SMALL = 6 << 20, /* bytes of a normalized text that every thread may have at a time, */
+    NORM_LARGE = 24 << 20 /* and one of them */
+};
 
 enum { CHAR_NODES = 0x10000, CHAR_IDS = 0x3100 };
 
@@ -85,8 +91,10 @@ struct pipe {
     double unk_score, largest; /* MODEL_UNIGRAM; largest: of the absolute scores */
     size_t longest;            /* MODEL_UNIGRAM: bytes of an entry */
 
-    size_t keeps_most; /* bytes of a text without split points that are kept at most */
-    char *keeps;       /* the component that needs them together */
+    bool opens;            /* pipe_encode_open takes texts */
+    pthread_mutex_t large; /* held by the thread that encodes a large text in one piece */
+    size_t keeps_most;     /* bytes of a text without split points that are kept at most */
+    char *keeps;           /* the component that needs them together */
 
     struct decoder *decoder;
     struct word_table *words; /* shared by threads: pre-tokens, or segments, and their ids */
@@ -109,6 +117,8 @@ struct pipe_work {
     struct buf norm, swap; /* normalized text */
     struct buf bert;       /* between the steps of BertNormalizer */
     size_t norm_most;      /* bytes that a step may make; 0: not set yet */
+    size_t norm_limit;     /* NORM_SMALL, NORM_LARGE, or 0: a text may become larger */
+    bool swollen;          /* one was to become larger than norm_limit */
     const char *normal;    /* that text, */
     size_t zero;           /* and how many leading bytes come from its beginning */
     struct buf text, next; /* pre-tokens, before and after a step */
@@ -142,6 +152,12 @@ struct pipe_work {
     size_t *end, *end2;             /* and where each ends */
     size_t nends, nends2, end_cap, end_cap2;
 };
+
+/* spec.c: a thread's scratch, as scratch_create and scratch_destroy of struct tok_engine; frees
+ * what grows with a text that is encoded in one piece. */
+void *pipe_work_create(const void *state);
+void pipe_work_destroy(void *scratch);
+void pipe_work_shrink(struct pipe_work *w);
 
 /* normalize.c: `out` becomes the normalized text, with TEXT_SLACK readable bytes after it.
  * pipe_norm_step runs one step in place. */

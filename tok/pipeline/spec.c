@@ -4,7 +4,8 @@
 
 #include "base/core/array.h"
 #include "base/core/mem.h"
-#include "tok/pipeline/pipeline.h"
+#include "tok/pipeline/open_text.h"
+#include "tok/pipeline/pipeline_internal.h"
 
 void pipe_spec_init(struct pipe_spec *s, const char *path)
 {
@@ -92,4 +93,55 @@ void pipe_say_pre(const struct pipe_spec *s, size_t i, struct buf *b)
                                        "Punctuation", "Digits",          "CharDelimiterSplit",
                                        "FixedLength", "UnicodeScripts"};
     say_step(b, "pre_tokenizer", i, s->npre, name[s->pre[i].kind], s->pre[i].pattern);
+}
+
+/* ---- what one thread needs ------------------------------------------------------------------- */
+
+void *pipe_work_create(const void *state)
+{
+    struct pipe_work *w = mem_own(sizeof(*w));
+    w->p = state;
+    w->regex = regex_work_create();
+    w->cache = word_cache_create(w->p->words, ids_form_for(w->p->size));
+    return w;
+}
+
+void pipe_work_shrink(struct pipe_work *w)
+{
+    buf_finish(&w->norm);
+    buf_finish(&w->swap);
+    buf_finish(&w->bert);
+    buf_finish(&w->text);
+    buf_finish(&w->next);
+    free(w->pretoken);
+    free(w->next_pretoken);
+    free(w->start);
+    free(w->cut);
+    free(w->sym);
+    w->pretoken = w->next_pretoken = NULL;
+    w->start = w->cut = w->sym = NULL;
+    w->npretokens = w->next_npretokens = 0;
+    w->cap = w->next_cap = w->start_cap = w->sym_cap = 0;
+    bpe_work_finish(&w->bpe);
+    w->bpe = (struct bpe_work){0};
+}
+
+void pipe_work_destroy(void *scratch)
+{
+    struct pipe_work *w = scratch;
+    pipe_work_shrink(w);
+    buf_finish(&w->clean);
+    free(w->span);
+    free(w->best);
+    regex_work_destroy(w->regex);
+    word_cache_destroy(w->cache);
+    segments_work_destroy(w->segments);
+    pipe_open_destroy(w->open);
+    bpe_stream_destroy(w->stream);
+    unigram_stream_destroy(w->unigram);
+    buf_finish(&w->list);
+    buf_finish(&w->list2);
+    free(w->end);
+    free(w->end2);
+    free(w);
 }

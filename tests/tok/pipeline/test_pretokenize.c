@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +8,7 @@
 #include "tests/tok/charsmap.h"
 #include "tests/tok/hf_make.h"
 #include "tok/text/base64.h"
+#include "tok/text/byte_alphabet.h"
 
 /*
  * Metaspace with "first" puts its mark, 1, only where the text begins: results of tokenizers
@@ -139,5 +142,110 @@ static void rules_take_the_beginning_only_behind_a_character(void)
     buf_finish(&norm);
 }
 
-T_MAIN(T_CASE(normalizers_may_not_explode), T_CASE(the_beginning_goes_with_what_stands_there),
+/* ---- texts that grow ------------------------------------------------------------------------- */
+
+enum { GROWING = 200 << 10, THREADS = 4 };
+
+struct grown {
+    const struct tokenizer *t;
+    const char *text;
+    struct tok_ids ids;
+    int code;
+    struct err e;
+};
+
+static void *grow(void *arg)
+{
+    struct grown *g = arg;
+    struct tok_work *w = tok_work_create(g->t);
+    g->code = tok_encode(g->t, w, g->text, GROWING, &g->ids, &g->e);
+    tok_work_destroy(w);
+    return NULL;
+}
+
+/* The most memory that the process has had, in KiB; 0: unknown. */
+static size_t memory_peak(void)
+{
+    char line[200];
+    size_t kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof(line), f))
+        sscanf(line, "VmHWM: %zu", &kib);
+    if (f)
+        fclose(f);
+    return kib;
+}
+
+/* All bytes, and abc. */
+static void put_model(struct buf *b)
+{
+    buf_adds(b,
+             "{\"type\":\"BPE\",\"merges\":[\"a b\",\"ab c\"],\"vocab\":{\"ab\":256,\"abc\":257");
+    for (int i = 0; i < 256; i++) {
+        char letter[4];
+        size_t n = letter_put(letter, (uint8_t)i);
+        buf_addf(b, ",\"%s%.*s\":%d", i == '"' || i == '\\' ? "\\" : "", (int)n, letter, i);
+    }
+    buf_adds(b, "}}");
+}
+
+/* By threads side by side; appends the ids of the first. */
+static void grow_together(const char *norm, enum tok_specials mode, struct tok_ids *ret)
+{
+    struct buf model = {0};
+    put_model(&model);
+    struct hf_make m = {.norm = norm, .pre = HF_LEVEL("false"), .model = buf_str(&model)};
+    struct grown g[THREADS];
+    pthread_t thread[THREADS];
+    struct tokenizer *t;
+    struct err e;
+    char *text = mem_new(GROWING, 1);
+    memset(text, 'a', GROWING);
+    T_OK(hf_open(&m, mode, &t, &e), &e);
+    for (int i = 0; i < THREADS; i++) {
+        g[i] = (struct grown){.t = t, .text = text};
+        T_EQ(pthread_create(&thread[i], NULL, grow, &g[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+        T_OK(g[i].code, &g[i].e);
+        T_EQ(g[i].ids.n, g[0].ids.n);
+        T_MEM(g[i].ids.id, g[0].ids.id, g[0].ids.n * sizeof(*g[0].ids.id));
+    }
+    tok_ids_add(ret, g[0].ids.id, g[0].ids.n);
+    for (int i = 0; i < THREADS; i++)
+        tok_ids_finish(&g[i].ids);
+    tok_close(t);
+    free(text);
+    buf_finish(&model);
+}
+
+/* 200 KiB become 12 MiB, by parts and in one piece. */
+static void threads_share_the_memory_of_texts_that_grow(void)
+{
+    struct buf norm = {0};
+    struct tok_ids parts = {0}, piece = {0};
+    size_t before = memory_peak();
+    buf_adds(&norm, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"");
+    for (int i = 0; i < 20; i++)
+        buf_adds(&norm, "abc");
+    buf_adds(&norm, "\"}");
+    grow_together(buf_str(&norm), TOK_SPECIALS_TEXT, &parts);
+#ifndef __SANITIZE_ADDRESS__
+    T_CHECK(memory_peak() - before < 160 << 10);
+#endif
+    grow_together(buf_str(&norm), TOK_SPECIALS_ERROR, &piece);
+#ifndef __SANITIZE_ADDRESS__
+    T_CHECK(memory_peak() - before < 256 << 10);
+#endif
+    T_EQ(parts.n, 20 * GROWING);
+    T_EQ(piece.n, parts.n);
+    T_MEM(piece.id, parts.id, parts.n * sizeof(*parts.id));
+    tok_ids_finish(&parts);
+    tok_ids_finish(&piece);
+    buf_finish(&norm);
+}
+
+T_MAIN(T_CASE(normalizers_may_not_explode), T_CASE(threads_share_the_memory_of_texts_that_grow),
+       T_CASE(the_beginning_goes_with_what_stands_there),
        T_CASE(rules_take_the_beginning_only_behind_a_character))
