@@ -7,6 +7,7 @@
 #include "base/core/mem.h"
 #include "base/core/program.h"
 #include "base/io/path.h"
+#include "train/ckpt/other.h"
 #include "train/hf/hf_folder.h"
 
 static bool has_match(const char *path, const char *tail)
@@ -116,7 +117,9 @@ int named_ckpts(const char *path, char ***ret, size_t *ret_n, struct err *e)
     int64_t *list = NULL;
     size_t n = 0;
     bool folder = file_is_dir(path), single = folder && has_match(path, "manifest.json");
-    int code = folder && !single ? ckpt_list(path, &list, &n, e) : 0;
+    int code = folder && !single && !hf_folder_is(path) ? ckpt_other(path, e) : 0;
+    if (!code && folder && !single)
+        code = ckpt_list(path, &list, &n, e);
     if (!code && !single && !n)
         code = folder              ? other_folder(path, e)
                : file_exists(path) ? other_file(path, e)

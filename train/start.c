@@ -13,6 +13,7 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
+#include "train/ckpt/other.h"
 #include "train/engine/state.h"
 #include "train/engine/world.h"
 #include "train/report/anomaly.h"
@@ -419,6 +420,11 @@ int start_find(struct job *j, bool required, struct err *e)
         err_set(e, ERR_USAGE, "--load is missing");
         return err_hint(e, "%s", by_load);
     }
+    int other = o->save ? ckpt_other(o->save, e) : 0;
+    if (!other && o->load && !hf_folder_is(o->load))
+        other = ckpt_other(o->load, e);
+    if (other)
+        return other;
     if (has_checkpoints(o->save)) {
         int code = resume(j, own, one, e);
         if (code != ERR_INTEGRITY || !o->load || own || o->ckpt_step)

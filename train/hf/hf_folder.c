@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ckpt/other.h"
 #include "train/hf/hf_folder.h"
 
 #include <dirent.h>
@@ -372,7 +373,9 @@ int hf_folder_open(const char *path, const struct hf_ignore *ignore, struct hf_f
     struct hf_folder *f = mem_new(1, sizeof(*f));
     f->path = mem_strdup(path);
     f->meta = !folder_has(path, "config.json") && hf_meta_is(path);
-    int code = f->meta ? hf_meta_fill(f, ignore, e) : find_model(f, ignore, e);
+    int code = f->meta || hf_folder_is(path) ? 0 : ckpt_other(path, e);
+    if (!code)
+        code = f->meta ? hf_meta_fill(f, ignore, e) : find_model(f, ignore, e);
     if (code)
         hf_folder_close(f);
     else

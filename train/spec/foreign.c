@@ -40,7 +40,8 @@ static const char why_15[] = "a graph holds the forward or backward of all layer
 static const char why_16[] = "data are mapped and read ahead by one thread";
 static const char why_17[] = "signals are always handled: SIGTERM and SIGUSR1 save and end the run";
 static const char why_18[] =
-    "a checkpoint is read whatever wrote it, and written in one format (train/ckpt/FORMAT.md)";
+    "checkpoints are written in one format (train/ckpt/FORMAT.md), and read in that and as models "
+    "of Hugging Face; those of Megatron-LM and DeepSpeed are not read";
 static const char why_19[] =
     "random numbers follow from seed and sample: there is no state to save or load";
 static const char why_21[] = "the points of a step are written after it";
