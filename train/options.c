@@ -156,6 +156,17 @@ static const struct opt rows[] = {
             .unset = "29500, on one machine any free one", .min = 1, .max = 65535, .meta = "N",
             .group = "parallel", .verbs = RUN, .needs = "nproc-per-node, nnodes",
             .help = "port where the processes meet"),
+    OPT_ROW(.name = "job-token-file", .type = OPT_TEXT, AT(job_token_file), .meta = "FILE",
+            .unset = "WEFT_JOB_TOKEN, or made by --nproc-per-node", .group = "parallel",
+            .verbs = RUN, .brief = "secret by which processes know each other",
+            .help = "file of mode 0600 with the secret by which the processes of a job know each "
+                    "other, the same on every machine, 16 bytes or more; else WEFT_JOB_TOKEN has "
+                    "it, or --nproc-per-node makes one, or it is derived from the job's id of "
+                    "mpirun, Slurm or torchrun, which others may guess"),
+    OPT_ROW(.name = "no-job-token", .type = OPT_SWITCH, AT(no_job_token), .group = "parallel",
+            .verbs = RUN, .needs = "!job-token-file", .brief = "start a job without such a secret",
+            .help = "start a job on several machines also where there is no such secret: anybody "
+                    "who reaches the port may join it"),
     OPT_ROW(.name = "log-dir", .type = OPT_TEXT, AT(log_dir), .meta = "DIR", .group = "parallel",
             .verbs = RUN, .needs = "nproc-per-node, nnodes",
             .brief = "folder for what each process writes to stderr",

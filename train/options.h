@@ -91,7 +91,8 @@ struct train_options {
     int64_t expert_parallel, expert_tensor_parallel; /* 0: tensor_parallel */
     /* processes that this one starts (train/launch/spawn.h); 0: not given */
     int64_t per_node, nodes, node_rank, master_port;
-    const char *master_addr, *log_dir;
+    const char *master_addr, *log_dir, *job_token_file;
+    bool no_job_token;
     double timeout_minutes;
     int64_t check_replicas;
     bool sequence_parallel, distributed_optimizer, per_token;

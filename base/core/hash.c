@@ -6,13 +6,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <xxhash.h>
 
 #include "base/core/hash_wide.h"
 #include "base/core/mem.h"
 
-enum { SHA_BYTES = 32, FILE_CHUNK = 1 << 20 };
+enum { FILE_CHUNK = 1 << 20 };
 
 static void to_hex(const unsigned char *p, size_t n, char *ret)
 {
@@ -183,6 +185,21 @@ int xxh_file(const char *path, char ret[XXH_TEXT], struct err *e)
         xxh_text(h, ret);
     xxh_destroy(h);
     return code;
+}
+
+/* ---- HMAC-SHA-256 ------------------------------------------------------------------------ */
+
+void hmac_once(const void *key, size_t key_bytes, const void *p, size_t n, uint8_t ret[SHA_BYTES])
+{
+    unsigned len = 0; /* a NULL key would mean the last one */
+    BUG_ON(key_bytes > INT32_MAX, "a key of %zu bytes", key_bytes);
+    const void *done = HMAC(EVP_sha256(), key_bytes ? key : "", (int)key_bytes, p, n, ret, &len);
+    BUG_ON(!done || len != SHA_BYTES, "HMAC-SHA-256 gave %u bytes", len);
+}
+
+bool hash_equal(const void *a, const void *b, size_t n)
+{
+    return CRYPTO_memcmp(a, b, n) == 0;
 }
 
 /* ---- MD5 --------------------------------------------------------------------------------- */

@@ -96,3 +96,33 @@ size_t utf8_before_mending(const char *p, size_t n, size_t at)
     }
     return n;
 }
+
+/* Controls of C0 and C1, line separators, marks and isolates of direction. */
+static bool is_plain(uint32_t c)
+{
+    return c >= 0x20 && (c < 0x7f || c > 0x9f) && c != 0x200e && c != 0x200f &&
+           (c < 0x2028 || c > 0x202e) && (c < 0x2066 || c > 0x2069);
+}
+
+size_t utf8_plain(const char *p, size_t n, char *ret, size_t size)
+{
+    static const char digit[] = "0123456789abcdef";
+    size_t len = 0;
+    for (size_t i = 0; i < n;) {
+        size_t k = utf8_char(p + i, p + n), bytes = k ? k : 1;
+        bool plain = k && is_plain(utf8_code(p + i, k));
+        if (len + (plain ? bytes : 4 * bytes) >= size)
+            break;
+        for (size_t end = i + bytes; i < end; i++)
+            if (plain) {
+                ret[len++] = p[i];
+            } else {
+                ret[len++] = '\\';
+                ret[len++] = 'x';
+                ret[len++] = digit[(unsigned char)p[i] >> 4];
+                ret[len++] = digit[(unsigned char)p[i] & 15];
+            }
+    }
+    ret[len] = '\0';
+    return len;
+}

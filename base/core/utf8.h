@@ -105,6 +105,12 @@ uint64_t utf8_invalid(const char *p, size_t n);
 /* Appends n bytes with each maximal invalid run replaced by U+FFFD; returns the number of runs. */
 size_t utf8_mend(struct buf *out, const char *p, size_t n);
 
+/*
+ * p[0 .. n) as text for a terminal, cut to what fits into size > 0 bytes with its NUL: bytes of
+ * control characters, of those that reorder a line, and invalid ones as \xNN. Returns its length.
+ */
+size_t utf8_plain(const char *p, size_t n, char *ret, size_t size);
+
 /* The place in p[0 .. n) of byte `at` of utf8_mend's output: the byte, or where its run begins. */
 size_t utf8_before_mending(const char *p, size_t n, size_t at);
 

@@ -2,6 +2,7 @@
 # Two hosts, played by network namespaces with a cable between them, and 8 ranks: the same losses, and a host that is cut
 # off is named within the time, after which nothing of the job is left on either.
 . "$SRC/tests/cli/train_data.sh"
+export WEFT_JOB_TOKEN=a-token-of-this-test
 tiny="$tiny --threads 1 --global-batch-size 8 --tp 2 --use-distributed-optimizer --log-format megatron-core --no-save"
 long="--train-iters 100000 --lr-decay-iters 20 --log-interval 1 --distributed-timeout-minutes 0.05"
 

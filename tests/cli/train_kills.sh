@@ -67,7 +67,7 @@ echo "# $struck kills, $saving of them while a checkpoint was written; $done_job
 
 # one rank by hand, as torchrun starts it; the one with the full disk writes into a small file system over the folder
 rank() {
-    RANK=$1 WORLD_SIZE=8 LOCAL_RANK=$1 LOCAL_WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+    WEFT_JOB_TOKEN=a-token-of-this-test RANK=$1 WORLD_SIZE=8 LOCAL_RANK=$1 LOCAL_WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
         "$TRAIN" run $tiny --save killed --save-interval 12 $how >out.$1 2>err.$1
 }
 on_small_disk() {
@@ -81,9 +81,9 @@ full_disk() {
     rm -rf killed
     expect 0 "$TRAIN" run $tiny --save killed --nproc-per-node 8 --exit-interval 9
     for r in 0 1 2 3 4 6 7; do rank $r & done
-    export RANK=5 WORLD_SIZE=8 LOCAL_RANK=5 LOCAL_WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
+    export WEFT_JOB_TOKEN=a-token-of-this-test RANK=5 WORLD_SIZE=8 LOCAL_RANK=5 LOCAL_WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
     expect 4 on_small_disk "$TRAIN" run $tiny --save killed --save-interval 12 $how
-    unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+    unset WEFT_JOB_TOKEN RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
     wait
     err_has "[rank 5] error: killed/"
     err_has "disk is full"

@@ -3,6 +3,10 @@
 # the job.
 . "$SRC/tests/cli/train_data.sh"
 tiny="$tiny --threads 1"
+unset WEFT_JOB_TOKEN
+token="--job-token-file job.token"
+head -c 32 /dev/urandom | base64 >job.token
+chmod 600 job.token
 
 # ranks N COMMAND...: as root, more processes than processors, without the network
 ranks() {
@@ -31,13 +35,14 @@ t "processes that the command starts itself have the weights of mpirun's, or of 
 expect 0 "$TRAIN" run $tiny --train-iters 20 --save own --nproc-per-node 2 --log-dir own-logs --log-format megatron-v3
 out_has "iteration       20/      20 |"
 agree alone own
+check grep -q "2 processes meet at 127.0.0.1 port [0-9]*; job token: made for this job" own-logs/rank_0000.log
 check [ -s own-logs/rank_0000.log ]
 check [ -e own-logs/rank_0001.log ]
 expect 0 "$TRAIN" run $tiny --train-iters 20 --save own-tp --num_gpus 4 --tp 2 --sequence-parallel --use-distributed-optimizer
 agree alone own-tp
-"$TRAIN" run $tiny --train-iters 20 --save two --nnodes 2 --node-rank 1 --master-addr 127.0.0.1 --master-port $((20000 + $$ % 20000)) \
+"$TRAIN" run $tiny --train-iters 20 --save two --nnodes 2 $token --node-rank 1 --master-addr 127.0.0.1 --master-port $((20000 + $$ % 20000)) \
     >two.out 2>&1 &
-expect 0 "$TRAIN" run $tiny --train-iters 20 --save two --nnodes 2 --node-rank 0 --master-addr 127.0.0.1 --master-port $((20000 + $$ % 20000))
+expect 0 "$TRAIN" run $tiny --train-iters 20 --save two --nnodes 2 $token --node-rank 0 --master-addr 127.0.0.1 --master-port $((20000 + $$ % 20000))
 check wait $!
 agree alone two
 
@@ -45,9 +50,9 @@ t "processes of one machine share its processors"
 cpus=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
 expect 0 "$TRAIN" run $tiny --threads 0 --train-iters 1 --no-save --nproc-per-node 2
 err_has " $((cpus > 1 ? cpus / 2 : 1)) threads;"
-"$TRAIN" run $tiny --threads 0 --train-iters 1 --no-save --nnodes 2 --node-rank 1 --master-addr 127.0.0.1 \
+"$TRAIN" run $tiny --threads 0 --train-iters 1 --no-save --nnodes 2 $token --node-rank 1 --master-addr 127.0.0.1 \
     --master-port $((20000 + $$ % 20000)) >two.out 2>&1 &
-expect 0 "$TRAIN" run $tiny --threads 0 --train-iters 1 --no-save --nnodes 2 --node-rank 0 --master-addr 127.0.0.1 \
+expect 0 "$TRAIN" run $tiny --threads 0 --train-iters 1 --no-save --nnodes 2 $token --node-rank 0 --master-addr 127.0.0.1 \
     --master-port $((20000 + $$ % 20000))
 check wait $!
 err_has " $cpus threads;"
@@ -60,6 +65,45 @@ expect 2 "$TRAIN" run $tiny --train-iters 2 --no-save --nnodes 2
 err_has "--nnodes 2: expected the address of node 0 as --master-addr"
 expect 2 env RANK=3 WORLD_SIZE=2 "$TRAIN" run $tiny --train-iters 2 --no-save
 err_has "the environment has RANK=3: expected a number from 0 to 1"
+
+t "a job on several machines has a token, or is refused with the line that sets one"
+two="$tiny --train-iters 1 --no-save --nnodes 2 --master-addr 127.0.0.1 --master-port $((20000 + ($$ + 1) % 20000))"
+expect 2 "$TRAIN" run $two
+err_has "the processes of this job have no token by which they tell each other from strangers"
+check [ "$(grep -c "^error: " .err)" = 1 ]
+line=$(sed -n 's/^hint: .*: \(export WEFT_JOB_TOKEN=.*)\);.*/\1/p' .err)
+check [ -n "$line" ]
+eval "$line"
+check [ ${#WEFT_JOB_TOKEN} = 64 ]
+"$TRAIN" run $two --node-rank 1 >two.out 2>&1 &
+expect 0 "$TRAIN" run $two
+check wait $!
+err_has "job token: from WEFT_JOB_TOKEN"
+unset WEFT_JOB_TOKEN
+WEFT_JOB_TOKEN=short expect 2 "$TRAIN" run $two
+err_has "WEFT_JOB_TOKEN has a job token of 5 bytes: expected 16 to 1024"
+chmod 640 job.token
+expect 2 "$TRAIN" run $two $token
+err_has "--job-token-file job.token: others may read it (mode 0640), expected 0600"
+mkfifo -m 600 fifo.token
+expect 2 "$TRAIN" run $two --job-token-file fifo.token
+err_has "--job-token-file fifo.token: expected a regular file"
+chmod 600 job.token
+expect 4 "$TRAIN" run $two --job-token-file none.token
+"$TRAIN" run $two --no-job-token --node-rank 1 >two.out 2>&1 &
+expect 0 "$TRAIN" run $two --no-job-token
+check wait $!
+err_has "warning: 2 processes meet at 127.0.0.1 port $((20000 + ($$ + 1) % 20000)) without a job token: anybody who reaches the port may join"
+expect 2 env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none "$TRAIN" run $tiny --train-iters 1 --no-save
+err_has "torchrun names no job to derive it from (its --rdzv-id is not set)"
+for rank in 0 1; do
+    export RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=job-7 MASTER_PORT=$((20000 + ($$ + 2) % 20000))
+    "$TRAIN" run $tiny --train-iters 1 --no-save >run.$rank 2>&1 &
+done
+wait
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TORCHELASTIC_RUN_ID MASTER_PORT
+check grep -q "job token: derived from torchrun's run id job-7, which keeps jobs apart, but not a person who can guess it" run.0
+check grep -q "iteration" run.1
 
 if ! command -v mpirun >/dev/null; then
     t "several processes"

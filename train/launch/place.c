@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *variable(char *const *environment, const char *name)
+const char *launch_variable(char *const *environment, const char *name)
 {
     size_t n = strlen(name);
     for (; *environment; environment++)
@@ -25,7 +25,7 @@ const char *launch_by_name(enum launch_by by)
 static int number(char *const *environment, const char *name, long least, long most, int usual,
                   int *ret, struct err *e)
 {
-    const char *text = variable(environment, name);
+    const char *text = launch_variable(environment, name);
     char *end;
     if (!text && usual >= 0) {
         *ret = usual;
@@ -71,7 +71,7 @@ static int tasks_of_node(const char *list, int node)
 
 static int read_slurm_local(struct launch_place *p, char *const *environment, struct err *e)
 {
-    const char *list = variable(environment, "SLURM_STEP_TASKS_PER_NODE");
+    const char *list = launch_variable(environment, "SLURM_STEP_TASKS_PER_NODE");
     int node = 0, code = number(environment, "SLURM_NODEID", 0, LAUNCH_WORLD_MOST, 0, &node, e);
     p->local_world = list ? tasks_of_node(list, node) : -1;
     if (p->local_world > p->world)
@@ -86,11 +86,11 @@ static int read_ranks(struct launch_place *p, char *const *environment, const st
     if (!code)
         code = number(environment, v->rank, 0, p->world - 1L, -1, &p->rank, e);
     p->local_rank = p->local_world = -1;
-    if (!code && variable(environment, v->local_rank))
+    if (!code && launch_variable(environment, v->local_rank))
         code = number(environment, v->local_rank, 0, p->world - 1L, -1, &p->local_rank, e);
     if (!code && !v->local_world)
         return read_slurm_local(p, environment, e);
-    if (!code && variable(environment, v->local_world))
+    if (!code && launch_variable(environment, v->local_world))
         code = number(environment, v->local_world, 1, p->world, -1, &p->local_world, e);
     return code;
 }
@@ -109,8 +109,8 @@ bool launch_first_host(const char *list, char *ret, size_t size)
 /* Rank 0's address: MASTER_ADDR and MASTER_PORT, else what the launcher says of it. */
 static int read_address(struct launch_place *p, char *const *environment, struct err *e)
 {
-    const char *host = variable(environment, "MASTER_ADDR");
-    const char *nodes = variable(environment, "SLURM_STEP_NODELIST");
+    const char *host = launch_variable(environment, "MASTER_ADDR");
+    const char *nodes = launch_variable(environment, "SLURM_STEP_NODELIST");
     int job = 0, port = LAUNCH_PORT;
     if (host)
         snprintf(p->host, sizeof(p->host), "%s", host);
@@ -119,7 +119,7 @@ static int read_address(struct launch_place *p, char *const *environment, struct
     else if (p->by == LAUNCH_SLURM && nodes && !launch_first_host(nodes, p->host, sizeof(p->host)))
         return err_set(e, ERR_USAGE,
                        "the environment has SLURM_STEP_NODELIST=%.64s: expected hosts", nodes);
-    if (p->by == LAUNCH_SLURM && variable(environment, "SLURM_JOB_ID")) {
+    if (p->by == LAUNCH_SLURM && launch_variable(environment, "SLURM_JOB_ID")) {
         int code = number(environment, "SLURM_JOB_ID", 0, 2147483647, -1, &job, e);
         if (code)
             return code;
@@ -127,7 +127,7 @@ static int read_address(struct launch_place *p, char *const *environment, struct
     }
     int code = number(environment, "MASTER_PORT", 1, 65535, port, &p->port, e);
     p->listen_fd = -1;
-    p->spawned = p->by == LAUNCH_TORCHRUN && variable(environment, "WEFT_LISTEN_FD");
+    p->spawned = p->by == LAUNCH_TORCHRUN && launch_variable(environment, "WEFT_LISTEN_FD");
     if (!code && p->rank == 0 && p->spawned)
         code = number(environment, "WEFT_LISTEN_FD", -1, 1 << 20, -1, &p->listen_fd, e);
     return code;
@@ -146,7 +146,7 @@ int launch_place(struct launch_place *ret, char *const *environment, struct err 
     *ret =
         (struct launch_place){.world = 1, .local_world = 1, .port = LAUNCH_PORT, .listen_fd = -1};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (!variable(environment, known[i].mark))
+        if (!launch_variable(environment, known[i].mark))
             continue;
         ret->by = known[i].by;
         int code = read_ranks(ret, environment, &known[i], e);

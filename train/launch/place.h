@@ -35,6 +35,9 @@ struct launch_place {
  */
 int launch_place(struct launch_place *ret, char *const *environment, struct err *e);
 
+/* Its value; NULL: it is not set, or empty. */
+const char *launch_variable(char *const *environment, const char *name);
+
 /* "Open MPI" */
 const char *launch_by_name(enum launch_by by);
 

@@ -18,6 +18,7 @@
 #include "base/core/buf.h"
 #include "base/core/mem.h"
 #include "train/launch/meet.h"
+#include "train/launch/token.h"
 
 extern char **environ;
 
@@ -58,7 +59,7 @@ static double spawn_clock(void)
 /* ---- starting ---------------------------------------------------------------------------------
  */
 
-static int check_spawn(const struct spawn *s, struct err *e)
+int spawn_check(const struct spawn *s, struct err *e)
 {
     if (s->per_node < 1 || s->per_node > 4096)
         return err_set(e, ERR_USAGE, "--nproc-per-node %d: expected 1 to 4096", s->per_node);
@@ -81,15 +82,15 @@ static char *assign_number(const char *name, int value)
     return mem_printf("%s=%d", name, value);
 }
 
-enum { OWN = 8 };
+enum { OWN = 9 };
 
 /* The environment of a rank: this process's, without what is set here. */
 static char **environment_of(const struct spawn *s, int local, const char *host, int port,
                              int listen_fd)
 {
     static const char *const names[OWN] = {
-        "RANK",       "WORLD_SIZE",  "LOCAL_RANK",  "LOCAL_WORLD_SIZE",
-        "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "WEFT_LISTEN_FD"};
+        "RANK",        "WORLD_SIZE",  "LOCAL_RANK",     "LOCAL_WORLD_SIZE", "GROUP_RANK",
+        "MASTER_ADDR", "MASTER_PORT", "WEFT_LISTEN_FD", TOKEN_MADE_VARIABLE};
     size_t n = 0, at = OWN;
     while (environ[n])
         n++;
@@ -102,6 +103,7 @@ static char **environment_of(const struct spawn *s, int local, const char *host,
     env[5] = assignment(names[5], host);
     env[6] = assign_number(names[6], port);
     env[7] = assign_number(names[7], listen_fd);
+    env[8] = assignment(names[8], s->made_token ? s->made_token : "");
     for (size_t i = 0; i < n; i++) {
         bool own = false;
         for (int k = 0; k < OWN; k++) {
@@ -411,7 +413,7 @@ static int start_all(struct spawner *w, const char *program, char *const *argv, 
     const struct spawn *s = w->spawn;
     int port = s->master_port, listen_fd = -1, code = 0;
     if (s->nodes == 1 && !port)
-        code = meet_listen(0, &listen_fd, &port, e);
+        code = meet_listen("127.0.0.1", 0, &listen_fd, &port, e);
     else if (!port)
         port = LAUNCH_PORT;
     const char *host = s->master_addr ? s->master_addr : "127.0.0.1";
@@ -436,7 +438,7 @@ int spawn_ranks(const struct spawn *s, const char *program, char *const *argv, i
 {
     struct spawner w = {.spawn = s, .failed = -1, .speaker = -1};
     sigset_t ours, before;
-    int code = check_spawn(s, e);
+    int code = spawn_check(s, e);
     if (code)
         return code;
     sigemptyset(&ours);

@@ -18,10 +18,14 @@ struct spawn {
     int nodes, node_rank;    /* 1 and 0: one machine */
     const char *master_addr; /* of node 0; NULL: 127.0.0.1, on one machine only */
     int master_port;         /* 0: any free port on one machine, LAUNCH_PORT on several */
-    const char *log_folder;  /* each rank's stderr goes to rank_0000.log in it, too; NULL: none */
-    double grace;            /* seconds between the first failure and SIGTERM, and from it to
-                              * SIGKILL; 0: 5 */
+    const char *made_token; /* of the job (token.h), handed to the processes; NULL: none was made */
+    const char *log_folder; /* each rank's stderr goes to rank_0000.log in it, too; NULL: none */
+    double grace;           /* seconds between the first failure and SIGTERM, and from it to
+                             * SIGKILL; 0: 5 */
 };
+
+/* ERR_USAGE: the numbers do not fit each other. */
+int spawn_check(const struct spawn *s, struct err *e);
 
 /*
  * Starts `program` (a path) with argv and waits until all have ended. *ret_exit: 0, or the exit
@@ -34,7 +38,7 @@ struct spawn {
  * return, too. SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGQUIT are passed on to all. If this
  * process is killed its ranks are killed.
  *
- * ERR_USAGE: the numbers do not fit each other; ERR_IO, ERR_RESOURCE: nothing was started, or what
+ * ERR_USAGE: as spawn_check; ERR_IO, ERR_RESOURCE: nothing was started, or what
  * was has been ended.
  */
 int spawn_ranks(const struct spawn *s, const char *program, char *const *argv, int *ret_exit,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/core/hash.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,62 @@ static void sha256_known_answers(void)
     sha_text(h, text);
     sha_destroy(h);
     T_STR(text, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+/* RFC 4231, the bytes of a key or a message that is one byte many times by their number. */
+static void hmac_known_answers(void)
+{
+    static const char long_text[] =
+        "This is a test using a larger than block-size key and a larger than block-size data. The "
+        "key needs to be hashed before being used by the HMAC algorithm.";
+    static const struct {
+        uint8_t key_byte, key_bytes;
+        const char *text;
+        uint8_t byte, bytes;
+        const char *want;
+    } row[] = {
+        {0x0b, 20, "Hi There", 0, 0,
+         "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+        {0, 0, "what do ya want for nothing?", 0, 0,
+         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+        {0xaa, 20, NULL, 0xdd, 50,
+         "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"},
+        {1, 25, NULL, 0xcd, 50, "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"},
+        {0x0c, 20, "Test With Truncation", 0, 0, "a3b6167473100ee06e0c796c2955552b"},
+        {0xaa, 131, "Test Using Larger Than Block-Size Key - Hash Key First", 0, 0,
+         "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+        {0xaa, 131, long_text, 0, 0,
+         "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2"},
+    };
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        uint8_t key[131], data[50], got[SHA_BYTES];
+        char hex[SHA_TEXT];
+        for (int k = 0; k < row[i].key_bytes; k++)
+            key[k] = (uint8_t)(row[i].key_byte == 1 ? k + 1 : row[i].key_byte);
+        memset(data, row[i].byte, sizeof(data));
+        const void *from = row[i].text ? row[i].text : (const char *)data;
+        size_t n = row[i].text ? strlen(row[i].text) : row[i].bytes;
+        hmac_once(row[i].key_bytes ? (char *)key : "Jefe", row[i].key_bytes ? row[i].key_bytes : 4,
+                  from, n, got);
+        for (int k = 0; k < SHA_BYTES; k++)
+            snprintf(hex + 2 * k, 3, "%02x", got[k]);
+        hex[strlen(row[i].want)] = '\0';
+        T_STR(hex, row[i].want);
+    }
+}
+
+static void hmac_of_nothing(void)
+{
+    uint8_t got[SHA_BYTES], again[SHA_BYTES];
+    hmac_once("key", 3, "text", 4, got);
+    hmac_once(NULL, 0, "", 0, got); /* not the last key once more */
+    hmac_once("", 0, "", 0, again);
+    T_CHECK(hash_equal(got, again, SHA_BYTES));
+    T_EQ(got[0], 0xb6); /* b613679a0814d9ec... */
+    T_EQ(got[1], 0x13);
+    again[SHA_BYTES - 1] ^= 1;
+    T_CHECK(!hash_equal(got, again, SHA_BYTES));
+    T_CHECK(hash_equal(got, again, SHA_BYTES - 1));
 }
 
 /* What `xxhsum -H2` prints. */
@@ -95,5 +152,6 @@ static void destroy_takes_null(void)
     sha_destroy(NULL);
 }
 
-T_MAIN(T_CASE(sha256_known_answers), T_CASE(xxh128_known_answers),
-       T_CASE(pieces_make_no_difference), T_CASE(files_as_their_bytes), T_CASE(destroy_takes_null))
+T_MAIN(T_CASE(sha256_known_answers), T_CASE(hmac_known_answers), T_CASE(hmac_of_nothing),
+       T_CASE(xxh128_known_answers), T_CASE(pieces_make_no_difference),
+       T_CASE(files_as_their_bytes), T_CASE(destroy_takes_null))

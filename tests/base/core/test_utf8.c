@@ -90,4 +90,30 @@ static void random_bytes(void)
     }
 }
 
-T_MAIN(T_CASE(known_texts), T_CASE(long_texts), T_CASE(random_bytes))
+static void plain_texts(void)
+{
+    static const char *const rows[][2] = {
+        {"a rank: \xec\x99\x9c?", "a rank: \xec\x99\x9c?"},
+        {"\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"},
+        {"a\nb\tc\x7f", "a\\x0ab\\x09c\\x7f"},
+        {"\xc2\x9bK\xff", "\\xc2\\x9bK\\xff"}, /* CSI of C1; no UTF-8 */
+        {"\xe2\x80\xae"
+         "cba",
+         "\\xe2\\x80\\xae"
+         "cba"}, /* from right to left */
+        {"a\xe2\x82", "a\\xe2\\x82"},
+    };
+    char text[64];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        T_EQ(utf8_plain(rows[i][0], strlen(rows[i][0]), text, sizeof(text)), strlen(rows[i][1]));
+        T_STR(text, rows[i][1]);
+    }
+    T_EQ(utf8_plain("abcdef", 6, text, 4), 3);
+    T_STR(text, "abc");
+    T_EQ(utf8_plain("ab\xec\x99\x9c", 5, text, 5), 2); /* no part of a character */
+    T_EQ(utf8_plain("a\x1b", 2, text, 5), 1);
+    T_EQ(utf8_plain("a", 1, text, 1), 0);
+    T_STR(text, "");
+}
+
+T_MAIN(T_CASE(known_texts), T_CASE(long_texts), T_CASE(plain_texts), T_CASE(random_bytes))

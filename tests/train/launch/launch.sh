@@ -72,9 +72,9 @@ check a_signal_is_passed_on 143 $? "rank [0-2] waits" 3
 
 # the same command on two machines, with another node rank
 port=$((20000 + $$ % 20000))
-timeout 120 "$program" calls 2 2 1 127.0.0.1 $port >"$dir/second" 2>&1 </dev/null &
+WEFT_JOB_TOKEN=the-token-of-this-job timeout 120 "$program" calls 2 2 1 127.0.0.1 $port >"$dir/second" 2>&1 </dev/null &
 pid=$!
-run calls 2 2 0 127.0.0.1 $port
+WEFT_JOB_TOKEN=the-token-of-this-job run calls 2 2 0 127.0.0.1 $port
 check two_nodes_of_two_ranks 0 $? . 0
 wait $pid
 code=$?

@@ -9,6 +9,7 @@
 #include "train/comm/comm_tcp.h"
 #include "train/launch/meet.h"
 #include "train/launch/spawn.h"
+#include "train/launch/token.h"
 
 /*
  * Ranks over sockets, started by this program itself or by whatever sets the environment:
@@ -32,8 +33,11 @@ static int be_rank(const struct launch_place *p, const char *what, struct err *e
 {
     struct comm_options o = job_calls_options(what);
     struct comm_tcp *job;
+    struct job_token token;
+    if (token_find(&token, p, environ, &(struct token_wish){0}, e))
+        return e->code;
     int *fd = mem_new((size_t)p->world, sizeof(*fd));
-    int code = meet_all(p, strcmp(what, "alone") ? 60 : 0.5, fd, e);
+    int code = meet_all(p, &token, strcmp(what, "alone") ? 60 : 0.5, fd, e);
     if (!code)
         code = comm_tcp_join(&job, p->rank, p->world, fd, &o, e);
     free(fd);
@@ -73,6 +77,9 @@ int main(int argc, char **argv)
     int code;
     if (argc > 2 && !getenv("RANK")) {
         struct spawn s = {.per_node = atoi(argv[2]), .nodes = 1, .grace = 1};
+        char made[TOKEN_TEXT];
+        token_make(made);
+        s.made_token = argc > 6 ? NULL : made;
         if (argc == 4)
             s.log_folder = argv[3];
         if (argc > 6) {
