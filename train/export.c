@@ -7,6 +7,7 @@
 #include "base/core/err.h"
 #include "base/core/hash.h"
 #include "base/core/log.h"
+#include "base/format/json.h"
 #include "base/io/path.h"
 #include "train/hf/hf_export.h"
 #include "train/vocabulary/vocabulary.h"
@@ -107,6 +108,36 @@ static const char *const kept[KEPT] = {"config.json", "generation_config.json"};
 _Static_assert(KEPT == sizeof(((struct job *)0)->kept) / sizeof(struct buf), "one buffer each");
 
 /* Of --hf-config, else of the checkpoint to start from; now, for that may be removed later. */
+/* The row that transformers gives nn.Embedding as padding_idx, where negative ones count from the
+ * end of the vocabulary. */
+static int find_pad(struct job *j, struct err *e)
+{
+    struct json_doc *doc = NULL;
+    int code = 0;
+    if (j->kept[0].len)
+        code = json_parse("config.json", j->kept[0].data, j->kept[0].len, &doc, e);
+    const struct json *root = doc ? json_root(doc) : NULL;
+    const struct json *id = json_get(root, "pad_token_id");
+    if (!id)
+        id = json_get(json_get(root, "text_config"), "pad_token_id");
+    if (!code && (!id || id->kind != JSON_INT)) {
+        err_set(e, ERR_USAGE, "--freeze-pad-embedding: %s",
+                root ? "the model's config.json has no pad_token_id"
+                     : "the model has no config.json of Hugging Face that names a pad_token_id");
+        code = err_hint(e, "without it all rows of the embedding are trained alike");
+    }
+    if (!code) {
+        j->pad_id = id->integer + (id->integer < 0 ? j->spec.vocab : 0);
+        if (j->pad_id < 0 || j->pad_id >= j->spec.vocab)
+            code = err_set(e, ERR_USAGE,
+                           "--freeze-pad-embedding: the pad_token_id %lld of config.json is not "
+                           "among the %lld ids of the model",
+                           (long long)id->integer, (long long)j->spec.vocab);
+    }
+    json_close(doc);
+    return code;
+}
+
 int job_read_kept(struct job *j, struct err *e)
 {
     enum { SMALL_MAX = 16 << 20 };
@@ -123,7 +154,7 @@ int job_read_kept(struct job *j, struct err *e)
         free(path);
     }
     free(config);
-    return code;
+    return !code && j->o->freeze_pad ? find_pad(j, e) : code;
 }
 
 int job_put_files(struct job *j, struct ckpt_writer *w, struct err *e)

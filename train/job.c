@@ -322,6 +322,8 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .micro_batch = o->micro_batch,
                                 .seq_length = j->seq_length,
                                 .micros = j->micros,
+                                .frozen = o->freeze_pad,
+                                .frozen_id = j->pad_id,
                                 .documents = o->reset_attention_mask || j->packed,
                                 .beside = beside(j, use),
                                 .mapped = data_bytes(j),

@@ -62,7 +62,8 @@ struct job {
     struct buf kept[2];            /* files that checkpoints have of a model of Hugging Face */
     struct vocabulary_files files; /* and those of the tokenizer */
     struct spec spec;
-    int64_t vocab; /* true size, of tokenizer or data */
+    int64_t pad_id; /* of --freeze-pad-embedding */
+    int64_t vocab;  /* true size, of tokenizer or data */
     int64_t micros, global_batch, seq_length;
     struct course course; /* of training */
     struct layout layout;

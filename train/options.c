@@ -206,6 +206,10 @@ static const struct opt rows[] = {
             .help = "rows that pad the vocabulary (--make-vocab-size-divisible-by) are ids like "
                     "others in the loss, in the weights and in checkpoints, as in Megatron-LM; "
                     "without it they take no part"),
+    OPT_ROW(.name = "freeze-pad-embedding", .type = OPT_SWITCH, AT(freeze_pad), .group = "training",
+            .verbs = RUN, .brief = "no gradient for the pad token's row",
+            .help = "lookups of the pad_token_id of the model's config.json give its embedding no "
+                    "gradient, as padding_idx of transformers; without it that id is like others"),
     OPT_ROW(.name = "optimizer", .type = OPT_CHOICE, AT(optimizer), .def = "adam",
             .meta = "adam|sgd|sgd-sai|muon", .group = "training", .verbs = TRAINS,
             .brief = "optimizer (adam: AdamW)",

@@ -39,7 +39,7 @@ struct train_options {
     bool eod_mask_loss, reset_position_ids, reset_attention_mask;
     /* length and learning rate */
     struct course_flags course;
-    bool pad_in_loss;
+    bool pad_in_loss, freeze_pad;
     double clip_grad, beta1, beta2, adam_eps;
     int optimizer; /* 0: adam, 1: sgd, 2: sgd-sai, 3: muon */
     double sgd_momentum;

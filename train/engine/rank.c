@@ -42,6 +42,8 @@ static void rank_take(struct rank *r)
         r->optim.grads = r->grads;
         optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], &r->ops);
     }
+    r->model.frozen = c->frozen;
+    r->model.frozen_id = c->frozen_id;
     r->model.stretches = c->documents ? c->micro_batch * c->seq_length : 0;
     model_take_acts(&r->model, &s[SLAB_ACTIVATIONS], c->use, c->micro_batch, c->seq_length);
     if (train)

@@ -117,6 +117,8 @@ struct rank_config {
     /* micro-batches are computed together, several in a pass, up to so many tokens, where nothing
      * but the order of sums tells it (rank_merged); 0: one by one */
     int64_t merge_tokens;
+    bool frozen; /* the embedding's row of frozen_id gets no gradient from its lookups */
+    int64_t frozen_id;
     bool documents;            /* stretches of a batch may be shorter than its rows */
     enum graphs_use graphs;    /* whether passes are launched as a whole */
     uint64_t beside, mapped;   /* bytes that the caller will take beside the rank, and files that it

@@ -75,6 +75,21 @@ static void embed_forward(struct model *m, const struct model_pass *p)
     slab_reset(m->ops->workspace, mark);
 }
 
+/* The gradient's row that keeps what it has, if it lies here; none: all are added to. */
+static struct tensor frozen_row(const struct model *m)
+{
+    int64_t at = m->frozen_id - model_vocab(m).first;
+    return m->frozen && at >= 0 && at < m->g.embed.size[0] ? tensor_rows(m->g.embed, at, 1)
+                                                           : (struct tensor){0};
+}
+
+static void copy_row(struct model *m, struct tensor to, struct tensor from)
+{
+    struct dev *dev = m->ops->dev;
+    if (!tensor_none(to))
+        dev->fn->copy(dev, STREAM_COMPUTE, to.data, from.data, tensor_bytes(to));
+}
+
 static void embed_backward(struct model *m, const struct model_pass *p)
 {
     bool learned = m->spec->position == SPEC_LEARNED;
@@ -83,6 +98,10 @@ static void embed_backward(struct model *m, const struct model_pass *p)
     struct tensor dy = stream_gather(m, stream_rows(m, p, m->a.dr), &all);
     comm_wait(m->comm, all);
     unit_add(m, UNIT_EMBED);
+    struct tensor row = frozen_row(m), kept = {0};
+    if (!tensor_none(row))
+        kept = slab_2d(m->ops->workspace, row.dtype, 1, row.size[1]);
+    copy_row(m, kept, row);
     op_embed_bwd(m->ops,
                  &(struct embed_bwd_args){.dy = dy,
                                           .id = tensor_rows(m->a.id, 0, p->n),
@@ -94,6 +113,7 @@ static void embed_backward(struct model *m, const struct model_pass *p)
                                           .position = learned ? tensor_rows(m->a.position, 0, p->n)
                                                               : (struct tensor){0},
                                           .drop = model_dropout(m, p, DROP_EMBED, -1)});
+    copy_row(m, row, kept);
     unit_done(m, UNIT_EMBED);
     slab_reset(m->ops->workspace, mark);
 }

@@ -127,7 +127,9 @@ struct model {
     int64_t sequences; /* most sequences in a micro-batch */
     int64_t stretches; /* most sequences of a micro-batch cut at ends of documents; 0: not cut */
     int64_t positions; /* longest sequence; capacity of the cache when decoding */
-    int64_t merged;    /* micro-batches in a pass, one after the other; 0: 1 */
+    bool frozen; /* the embedding's row of frozen_id gets no gradient where tokens are looked up */
+    int64_t frozen_id;
+    int64_t merged;               /* micro-batches in a pass, one after the other; 0: 1 */
     int64_t heads, kv_heads, ffn; /* on this rank */
     bool sequence;                /* sequence parallelism */
     struct recompute recompute;   /* when training */
