@@ -118,6 +118,14 @@ int comm_fault(const struct comm *c, struct err *e)
     return c->fault ? err_set(e, c->fault, "%s", c->fault_text) : 0;
 }
 
+int comm_code(int code)
+{
+#define SAME(name, number, meaning) code == (number) ||
+    bool known = ERR_CODES(SAME) false;
+#undef SAME
+    return known && code ? code : ERR_FAULT;
+}
+
 void comm_abort(struct comm *c, const struct err *why)
 {
     c->fn->abort(c, why->code, why->msg);

@@ -158,6 +158,10 @@ static inline void comm_wait(struct comm *c, struct comm_ticket t)
 /* 0, or the first fault with its sentence. Up to date after each comm_wait. */
 int comm_fault(const struct comm *c, struct err *e);
 
+/* What another rank says is an exit code: itself if it is one of a failure in err.h, ERR_FAULT
+ * otherwise. */
+int comm_code(int code);
+
 /* Ends the calls of all ranks with this error, unless there was a fault before. */
 void comm_abort(struct comm *c, const struct err *why);
 

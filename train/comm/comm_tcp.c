@@ -21,7 +21,13 @@ struct frame {
     int64_t bytes;
 };
 
-enum { FRAME_MOST = 1 << 30 };
+/* No message is longer (comm_wire.c), and no tag higher. */
+enum { FRAME_MOST = 1 << 28, TAG_MOST = 1 << 25 };
+
+/* Bytes that are kept unasked before their senders wait; a message of no bytes takes some, too.
+ * What a rank may send before what is wanted of it: each of its calls in flight has a message. */
+enum { EARLY = 1 << 28, MESSAGE_COST = 256 };
+#define EARLY_FAULT(early) (COMM_IN_FLIGHT * (early))
 
 /* A message to send or to receive, or one that came before anybody asked for it (`own`). */
 struct message {
@@ -53,6 +59,8 @@ struct tcp_wire {
     int rank, world;
     struct peer *peer;
     struct pollfd *poll;
+    int64_t early, early_most; /* bytes */
+    bool ending;               /* all that comes is read */
     struct wire_fault fault;
     bool has_fault, told; /* the others of it */
 };
@@ -176,34 +184,77 @@ static void queue_own(struct tcp_wire *t, int rank, enum frame_kind kind, const 
     push(t, rank);
 }
 
+/* ---- early messages ---------------------------------------------------------------------------
+ */
+
+static int64_t cost_of(const struct message *m)
+{
+    return m->frame.bytes + MESSAGE_COST;
+}
+
+/* Counted from its frame on. False: there are too many. */
+static bool keep_early(struct tcp_wire *t, const struct message *m)
+{
+    t->early += cost_of(m);
+    return t->early <= EARLY_FAULT(t->early_most);
+}
+
+static void drop_early(struct tcp_wire *t, struct message *m)
+{
+    t->early -= cost_of(m);
+    drop_message(m);
+}
+
+/* Nothing of this rank is wanted now, and much is kept: it is read on when something is. */
+static bool waits(const struct tcp_wire *t, const struct peer *p)
+{
+    bool wanted = p->wanted.first || (p->in && !p->in->own);
+    return t->early > t->early_most && !wanted && !t->ending && !t->has_fault;
+}
+
 /* ---- receiving --------------------------------------------------------------------------------
  */
 
-/* Where the message whose frame has arrived is put. False: nothing that a rank would send. */
+static bool is_frame(struct frame f)
+{
+    return f.kind == FRAME_DATA
+               ? f.bytes > 0 && f.bytes <= FRAME_MOST && f.tag >= 0 && f.tag < TAG_MOST
+           : f.kind == FRAME_LEAVE ? f.bytes == 0
+                                   : f.kind == FRAME_FAULT && f.bytes == sizeof(struct wire_fault);
+}
+
+/* Nothing that a rank would send: it is not listened to any more. */
+static void refuse_message(struct tcp_wire *t, int rank, const char *why)
+{
+    char text[WIRE_TEXT];
+    snprintf(text, sizeof(text), "rank %d sent a message of %lld bytes that rank %d cannot take%s",
+             rank, (long long)t->peer[rank].frame.bytes, t->rank, why);
+    tcp_fault(t, ERR_FAULT, text);
+    t->peer[rank].lost = true;
+}
+
+/* Where the message whose frame has arrived is put. False: it is refused. */
 static bool begin_message(struct tcp_wire *t, int rank)
 {
     struct peer *p = &t->peer[rank];
     struct frame f = p->frame;
-    bool fits = f.bytes >= 0 && f.bytes <= FRAME_MOST &&
-                (f.kind == FRAME_DATA || (f.kind == FRAME_LEAVE && !f.bytes) ||
-                 (f.kind == FRAME_FAULT && f.bytes == sizeof(struct wire_fault)));
-    struct message *m = fits && f.kind == FRAME_DATA ? take_tag(&p->wanted, f.tag) : NULL;
-    if (!fits || (m && m->frame.bytes != f.bytes)) {
-        char text[WIRE_TEXT];
-        snprintf(text, sizeof(text),
-                 "rank %d sent a message of %lld bytes that rank %d cannot take", rank,
-                 (long long)f.bytes, t->rank);
+    struct message *m = is_frame(f) && f.kind == FRAME_DATA ? take_tag(&p->wanted, f.tag) : NULL;
+    if (!is_frame(f) || (m && m->frame.bytes != f.bytes)) {
         if (m)
             append(&p->wanted, m);
-        tcp_fault(t, ERR_FAULT, text);
-        p->lost = true;
+        refuse_message(t, rank, "");
         return false;
     }
     if (!m) {
         m = mem_new(1, sizeof(*m));
         m->own = true;
-        m->at = mem_new((size_t)f.bytes + 1, 1);
         m->frame = f;
+        if (f.kind == FRAME_DATA && !keep_early(t, m)) {
+            drop_early(t, m);
+            refuse_message(t, rank, ": too many came that it has not asked for");
+            return false;
+        }
+        m->at = mem_new((size_t)f.bytes + 1, 1);
     }
     p->in = m;
     return true;
@@ -240,7 +291,7 @@ static bool pull(struct tcp_wire *t, int rank)
 {
     struct peer *p = &t->peer[rank];
     bool any = false;
-    while (!p->lost) {
+    while (!p->lost && !waits(t, p)) {
         bool head = p->frame_bytes < sizeof(p->frame);
         char *at = head ? (char *)&p->frame + p->frame_bytes : p->in->at + p->in->moved;
         size_t left =
@@ -271,9 +322,9 @@ static bool pull(struct tcp_wire *t, int rank)
 static void move_all(struct tcp_wire *t, int milliseconds)
 {
     for (int k = 0; k < t->world; k++)
-        t->poll[k] =
-            (struct pollfd){.fd = t->peer[k].lost ? -1 : t->peer[k].fd,
-                            .events = (short)(POLLIN | (t->peer[k].out.first ? POLLOUT : 0))};
+        t->poll[k] = (struct pollfd){.fd = t->peer[k].lost ? -1 : t->peer[k].fd,
+                                     .events = (short)((waits(t, &t->peer[k]) ? 0 : POLLIN) |
+                                                       (t->peer[k].out.first ? POLLOUT : 0))};
     if (poll(t->poll, (nfds_t)t->world, milliseconds) <= 0)
         return;
     for (int k = 0; k < t->world; k++) {
@@ -332,7 +383,7 @@ static void tcp_receive(void *wire, int rank, int tag, void *at, int64_t bytes,
         p->in->frame.bytes == bytes) { /* is arriving: here from now on */
         memcpy(at, p->in->at, (size_t)p->in->moved);
         m->moved = p->in->moved;
-        drop_message(p->in);
+        drop_early(t, p->in);
         p->in = m;
         return;
     }
@@ -345,7 +396,7 @@ static void tcp_receive(void *wire, int rank, int tag, void *at, int64_t bytes,
     else
         memcpy(at, early->at, (size_t)bytes);
     m->done = true;
-    drop_message(early);
+    drop_early(t, early);
 }
 
 static bool tcp_done(void *wire, struct wire_request *r, int n)
@@ -434,6 +485,7 @@ static void tcp_end(void *wire, bool together)
 {
     struct tcp_wire *t = wire;
     double until = comm_clock() + (together ? 60 : 2);
+    t->ending = true;
     if (!together && !t->told)
         tcp_tell(t, &t->fault);
     for (int k = 0; k < t->world && together; k++)
@@ -483,7 +535,9 @@ int comm_tcp_join(struct comm_tcp **ret, int rank, int world, const int *fd,
     };
     struct comm_tcp *job = mem_new(1, sizeof(*job));
     struct tcp_wire *t = &job->tcp;
-    *t = (struct tcp_wire){.rank = rank, .world = world};
+    *t = (struct tcp_wire){.rank = rank, .world = world, .early_most = EARLY};
+    if (o && o->early)
+        t->early_most = (int64_t)o->early;
     t->peer = mem_new((size_t)world, sizeof(*t->peer));
     t->poll = mem_new((size_t)world, sizeof(*t->poll));
     for (int k = 0; k < world; k++) {

@@ -6,6 +6,11 @@
  * Ranks that are processes with a socket between any two of them (train/launch connects them): the
  * collectives of comm_wire.h without MPI. A rank that exits without leaving, or a broken
  * connection, is a fault that names the rank.
+ *
+ * What arrives is checked, although it comes from a rank of this job: nothing but the greeting of a
+ * connection is proven. Messages that come before they are asked for are kept up to
+ * comm_options.early bytes in all; then a rank from which nothing is wanted waits, and one that
+ * sends much more while something else is wanted of it is a fault.
  */
 
 #include "train/comm/comm_wire.h"

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/core/mem.h"
+#include "base/core/utf8.h"
 #include "base/thread/thread.h"
 #include "train/comm/call.h"
 #include "train/comm/range.h"
@@ -332,11 +333,24 @@ static void check_late(struct comm_wire *job, struct comm_flight *f)
     pthread_mutex_unlock(&job->hub.lock);
 }
 
+/* Of a fault that came from outside: no code but of a failure (a run that was asked to stop says so
+ * in a call), and no text that a terminal obeys. */
+static void make_plain(struct wire_fault *f)
+{
+    char text[WIRE_TEXT];
+    int code = comm_code(f->code);
+    f->code = code > ERR_FAULT ? ERR_FAULT : code;
+    utf8_plain(f->text, strnlen(f->text, sizeof(f->text)), text, sizeof(text));
+    snprintf(f->text, sizeof(f->text), "%s", text);
+}
+
 /* Receives others' faults, and sends them this rank's. */
 static void pass_faults(struct comm_wire *job)
 {
     struct wire_fault f = {0};
     bool heard = !job->told && job->fn->heard(job->wire, &f);
+    if (heard && f.heard)
+        make_plain(&f);
     pthread_mutex_lock(&job->hub.lock);
     if (heard && !job->hub.fault)
         job->hub.heard = f.heard != 0;

@@ -18,6 +18,7 @@ struct comm_options {
     double timeout;   /* seconds that a call waits for a rank to join; 0: 600 */
     int64_t delay_us; /* tests: the comm thread sleeps up to this before it opens one call in 4 */
     uint64_t seed;    /* of these delays */
+    size_t early;     /* sockets: bytes of messages kept that nobody has asked for; 0: 256 MiB */
     size_t message;   /* tests: most bytes of an MPI message; 0: 1 MiB in reductions, else 256 */
 };
 

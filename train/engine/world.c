@@ -7,18 +7,21 @@
 #include "base/core/mem.h"
 
 /* Bytes travel as integers, each rank's padded to the longest. */
-enum { WORD = sizeof(int32_t) };
+enum { WORD = sizeof(int32_t), BYTES_MOST = 1 << 28 };
 
 int world_gather(struct comm *c, const void *bytes, size_t n, struct buf *all, size_t *size,
                  struct err *e)
 {
     size_t world = (size_t)c->world, most = 0;
     int32_t mine = (int32_t)n, *sizes = mem_new(world, sizeof(*sizes));
-    BUG_ON(n > INT32_MAX, "%zu bytes for all ranks", n);
+    BUG_ON(n > BYTES_MOST, "%zu bytes for all ranks", n);
     comm_wait(c, comm_all_gather(c, GROUP_WORLD, tensor_1d(sizes, DTYPE_I32, (int64_t)world),
                                  tensor_1d(&mine, DTYPE_I32, 1)));
     int code = comm_fault(c, e);
     for (size_t i = 0; !code && i < world; i++) {
+        if (sizes[i] < 0 || sizes[i] > BYTES_MOST)
+            code = err_set(e, ERR_FAULT, "rank %zu has %d bytes for all ranks: expected 0 to %d", i,
+                           sizes[i], BYTES_MOST);
         size[i] = (size_t)sizes[i];
         most = size[i] > most ? size[i] : most;
     }
@@ -81,7 +84,7 @@ int world_agree(struct comm *c, int code, struct err *e)
     if (!failed) {
         first = first_above(all, c->world, TOLD);
         first = first < c->world ? first : first_above(all, c->world, 0);
-        failed = first < c->world ? all[first] % TOLD : 0;
+        failed = first < c->world ? comm_code(all[first] % TOLD) : 0;
         if (failed && first != c->rank && e)
             *e = (struct err){.code = failed};
     } else if (code) {

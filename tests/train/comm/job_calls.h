@@ -23,7 +23,7 @@ struct job_calls {
  */
 int job_calls_run(const struct job_calls *j, const char *what, struct err *e);
 
-/* Messages of 64 bytes, so that every call takes several rounds. */
+/* Messages of 64 bytes, so that every call takes several rounds, and few of them are kept early. */
 struct comm_options job_calls_options(const char *what);
 
 #endif

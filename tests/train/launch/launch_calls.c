@@ -19,7 +19,8 @@
  *     launch_calls WHAT N NODES NODE ADDRESS PORT          those of one machine of several
  *
  * WHAT: "calls", what job_calls.h has, "where" (prints what it is), "exit" (the last rank ends with
- * code 9 before it meets the others), "alone" (only rank 0 comes), "wait" (until a signal comes).
+ * code 9 before it meets the others), "alone" (only rank 0 comes), "wait" (until a signal comes),
+ * "meet" (and no more, within a minute), "slow" (the same, but the last rank comes a second later).
  */
 
 extern char **environ;
@@ -37,7 +38,13 @@ static int be_rank(const struct launch_place *p, const char *what, struct err *e
     if (token_find(&token, p, environ, &(struct token_wish){0}, e))
         return e->code;
     int *fd = mem_new((size_t)p->world, sizeof(*fd));
+    if (strcmp(what, "slow") == 0 && p->rank == p->world - 1)
+        sleep(1);
     int code = meet_all(p, &token, strcmp(what, "alone") ? 60 : 0.5, fd, e);
+    if (!strcmp(what, "meet") || !strcmp(what, "slow")) {
+        free(fd);
+        return code;
+    }
     if (!code)
         code = comm_tcp_join(&job, p->rank, p->world, fd, &o, e);
     free(fd);
