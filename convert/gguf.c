@@ -68,6 +68,48 @@ static const char *pre_name(const struct recipe *r, bool *ret_bytes)
     return pre_names[f];
 }
 
+/* ---- the normalizer -------------------------------------------------------------------------- */
+
+/* Whether a component, and those of a sequence, are all NFC; *ret_some: there is one. */
+static bool is_nfc(const struct json *o, bool *ret_some)
+{
+    const struct json *type = json_get(o, "type"), *list = json_get(o, "normalizers");
+    bool fine = type && type->kind == JSON_STRING;
+    if (fine && !strcmp(type->string, "Sequence")) {
+        for (size_t i = 0; fine && list && list->kind == JSON_ARRAY && i < list->length; i++)
+            fine = is_nfc(&list->child[i], ret_some);
+        return fine;
+    }
+    *ret_some = true;
+    return fine && !strcmp(type->string, "NFC");
+}
+
+/* llama.cpp takes texts of byte-level BPE as they are. */
+static int judge_normalizer(const struct recipe *r, struct buf *report, struct err *e)
+{
+    const char *text = r->component[COMPONENT_NORMALIZER];
+    struct json_doc *doc;
+    bool some = false;
+    if (!text)
+        return 0;
+    int code = json_parse(r->path, text, strlen(text), &doc, e);
+    if (code)
+        return code;
+    bool fine = json_root(doc)->kind == JSON_NULL || is_nfc(json_root(doc), &some);
+    json_close(doc);
+    if (!fine)
+        return err_set(e, ERR_USAGE,
+                       "%s: it changes texts before it cuts them (its normalizer), and llama.cpp "
+                       "does not: ids would differ",
+                       r->path);
+    if (some)
+        buf_addf(report,
+                 "note        %s: llama.cpp does not bring texts into NFC: ids of texts that are "
+                 "not in it differ\n",
+                 r->path);
+    return 0;
+}
+
 /* ---- entries -------------------------------------------------------------------------------- */
 
 struct entry {
@@ -124,6 +166,50 @@ static void put_text(struct gguf_keys *k, const char *key, const char *s)
     gguf_add_text(k, key, s, strlen(s));
 }
 
+static bool has_bytes(const struct recipe *r)
+{
+    bool some = false;
+    for (size_t i = 0; i < r->npieces; i++)
+        some |= r->piece[i].type == SP_BYTE;
+    return some;
+}
+
+/* SentencePiece's steps before the model. llama.cpp makes them for unigram models, and of BPE alone
+ * the space before a text. */
+static void put_sp_normalizer(struct gguf_keys *k, const struct recipe *r, struct buf *report)
+{
+    const struct sp_normalizer *n = &r->sp.normalizer;
+    const char *lost = NULL;
+    gguf_add_bool(k, "tokenizer.ggml.add_space_prefix", n->add_dummy_prefix);
+    gguf_add_bool(k, "tokenizer.ggml.remove_extra_whitespaces", n->remove_extra_whitespaces);
+    if (r->model == MODEL_UNIGRAM) {
+        if (n->charsmap_size) {
+            gguf_add_array(k, "tokenizer.ggml.precompiled_charsmap", GGUF_U8, n->charsmap_size);
+            buf_add(&k->bytes, n->charsmap, n->charsmap_size);
+        }
+        if (has_bytes(r))
+            buf_addf(report,
+                     "note        %s: llama.cpp takes a character that is not in the vocabulary of "
+                     "a unigram model for unknown, not for its bytes\n",
+                     r->path);
+        return;
+    }
+    if (!has_bytes(r))
+        buf_addf(report,
+                 "note        %s: it has no byte pieces: llama.cpp aborts at a character that is "
+                 "not in its vocabulary\n",
+                 r->path);
+    if (n->charsmap_size)
+        lost = n->remove_extra_whitespaces ? "its rules for characters are not applied and extra "
+                                             "spaces not removed"
+                                           : "its rules for characters are not applied";
+    else if (n->remove_extra_whitespaces)
+        lost = "extra spaces are not removed";
+    if (lost)
+        buf_addf(report, "note        %s: in llama.cpp %s: ids of texts that these change differ\n",
+                 r->path, lost);
+}
+
 /* The recipe's pieces and added tokens, one for each row of the embedding. */
 static int put_recipe(struct gguf_keys *k, struct recipe *r, const struct tokenizer *t,
                       int64_t rows, struct buf *report, struct err *e)
@@ -134,6 +220,9 @@ static int put_recipe(struct gguf_keys *k, struct recipe *r, const struct tokeni
     if (!sp && (r->model != MODEL_BPE || !bytes))
         return err_set(e, ERR_USAGE,
                        "%s: neither SentencePiece nor byte-level BPE, which GGUF needs", r->path);
+    int code = sp ? 0 : judge_normalizer(r, report, e);
+    if (code)
+        return code;
     recipe_settle_tokens(r);
     if ((int64_t)r->npieces > rows)
         return err_set(e, ERR_USAGE, "%s: it has %zu entries, the embedding %lld rows", r->path,
@@ -161,11 +250,8 @@ static int put_recipe(struct gguf_keys *k, struct recipe *r, const struct tokeni
                  "note        %s: llama.cpp may not know how it cuts words; "
                  "tokenizer.ggml.pre is \"default\"\n",
                  r->path);
-    if (sp) {
-        const struct sp_normalizer *n = &r->sp.normalizer;
-        gguf_add_bool(k, "tokenizer.ggml.add_space_prefix", n->add_dummy_prefix);
-        gguf_add_bool(k, "tokenizer.ggml.remove_extra_whitespaces", n->remove_extra_whitespaces);
-    }
+    if (sp)
+        put_sp_normalizer(k, r, report);
     free(x);
     arena_finish(&a);
     return 0;
@@ -181,14 +267,34 @@ static int read_small(const struct ckpt *c, const char *name, struct buf *ret, s
     return code;
 }
 
-static void put_switch(struct gguf_keys *k, const char *key, const struct json *v)
+/* What tokenizer_config.json says, else `usual`, of which 0 or 1 is known. */
+static void put_switch(struct gguf_keys *k, const char *key, const struct json *v, int usual)
 {
     if (v && v->kind == JSON_BOOL)
         gguf_add_bool(k, key, v->boolean);
+    else if (usual >= 0)
+        gguf_add_bool(k, key, usual);
+}
+
+/* Whether the tokenizer's template puts these ids round a text. */
+static int look_at_template(const struct tokenizer *t, const struct hf_ids *ids, int ret[2],
+                            struct err *e)
+{
+    struct tok_work *w = tok_work_create(t);
+    struct tok_ids of = {0};
+    int code = tok_encode(t, w, "a", 1, &of, e);
+    if (!code) {
+        ret[0] = of.n > 1 && of.id[0] == ids->bos;
+        ret[1] = of.n > 1 && of.id[of.n - 1] == ids->eos;
+    }
+    tok_ids_finish(&of);
+    tok_work_destroy(w);
+    return code;
 }
 
 /* The template of chats, and whether texts begin and end with special tokens. */
-static int put_companions(struct gguf_keys *k, const struct ckpt *c, struct err *e)
+static int put_companions(struct gguf_keys *k, const struct ckpt *c, const int adds[2],
+                          struct err *e)
 {
     struct buf config = {0}, jinja = {0};
     struct json_doc *doc = NULL;
@@ -199,9 +305,11 @@ static int put_companions(struct gguf_keys *k, const struct ckpt *c, struct err 
         code = json_parse("tokenizer_config.json", config.data, config.len, &doc, e);
     const struct json *o = doc ? json_root(doc) : NULL;
     const struct json *chat = o ? json_get(o, "chat_template") : NULL;
-    if (!code && o) {
-        put_switch(k, "tokenizer.ggml.add_bos_token", json_get(o, "add_bos_token"));
-        put_switch(k, "tokenizer.ggml.add_eos_token", json_get(o, "add_eos_token"));
+    if (!code) {
+        const struct json *bos = o ? json_get(o, "add_bos_token") : NULL;
+        const struct json *eos = o ? json_get(o, "add_eos_token") : NULL;
+        put_switch(k, "tokenizer.ggml.add_bos_token", bos, adds[0]);
+        put_switch(k, "tokenizer.ggml.add_eos_token", eos, adds[1]);
     }
     if (!code && jinja.len)
         gguf_add_text(k, "tokenizer.chat_template", jinja.data, jinja.len);
@@ -213,14 +321,69 @@ static int put_companions(struct gguf_keys *k, const struct ckpt *c, struct err 
     return code;
 }
 
+/* Whether a file beside the tokenizer says which token that is; otherwise its name was recognised.
+ */
+static int is_named(const struct ckpt *c, const char *token, bool *ret, struct err *e)
+{
+    static const char *const files[] = {"tokenizer_config.json", "special_tokens_map.json"};
+    int code = 0;
+    for (size_t i = 0; !code && i < sizeof(files) / sizeof(*files); i++) {
+        struct buf text = {0};
+        struct json_doc *doc = NULL;
+        code = read_small(c, files[i], &text, e);
+        if (!code && text.len)
+            code = json_parse(files[i], text.data, text.len, &doc, e);
+        const struct json *v = doc ? json_get(json_root(doc), token) : NULL;
+        *ret |= v && v->kind != JSON_NULL;
+        json_close(doc);
+        buf_finish(&text);
+    }
+    return code;
+}
+
+/* The id of a token that the tokenizer's own files do not name is that of config.json, of several
+ * the first. A SentencePiece model (`sp`) knows its own. */
+static int settle_id(const struct ckpt *c, const struct json *config, const char *token, bool sp,
+                     int64_t *ret, struct err *e)
+{
+    bool named = sp && *ret >= 0;
+    char *key = mem_printf("%s_id", token);
+    const struct json *v = json_get(config, key);
+    free(key);
+    if (v && v->kind == JSON_ARRAY && v->length)
+        v = &v->child[0];
+    if (!v || v->kind != JSON_INT || v->integer < 0)
+        return 0;
+    int code = is_named(c, token, &named, e);
+    if (!code && !named)
+        *ret = v->integer;
+    return code;
+}
+
+static int settle_ids(const struct ckpt *c, const struct buf *config, bool sp, struct hf_ids *ids,
+                      struct err *e)
+{
+    struct json_doc *doc;
+    int code = json_parse("config.json", config->data, config->len, &doc, e);
+    if (code)
+        return code;
+    code = settle_id(c, json_root(doc), "bos_token", sp, &ids->bos, e);
+    if (!code)
+        code = settle_id(c, json_root(doc), "eos_token", sp, &ids->eos, e);
+    if (!code)
+        code = settle_id(c, json_root(doc), "pad_token", sp, &ids->pad, e);
+    json_close(doc);
+    return code;
+}
+
 static void gguf_put_id(struct gguf_keys *k, const char *key, int64_t id, int64_t rows)
 {
     if (id >= 0 && id < rows)
         gguf_add_u32(k, key, (uint64_t)id);
 }
 
-int gguf_add_tokenizer(struct gguf_keys *k, const struct ckpt *c, const struct tokenizer *t,
-                       int64_t rows, struct buf *report, struct err *e)
+int gguf_add_tokenizer(struct gguf_keys *k, const struct hf_export *x, const struct tokenizer *t,
+                       struct buf *report, struct err *e)
 {
     if (!t) {
         put_text(k, "tokenizer.ggml.model", "none");
@@ -230,7 +393,9 @@ int gguf_add_tokenizer(struct gguf_keys *k, const struct ckpt *c, const struct t
     const struct tok_info *info = tok_info(t);
     const struct tok_options o = {
         .path = info->path, .type = info->type, .dropout = GGUF_NO_DROPOUT, .no_template = true};
-    const struct hf_ids ids = vocabulary_ids(t);
+    int64_t rows = x->model.spec.vocab;
+    struct hf_ids ids = vocabulary_ids(t);
+    int adds[] = {-1, -1};
     struct recipe r;
     int code = recipe_read(&r, t, &o, e);
     if (code)
@@ -239,10 +404,14 @@ int gguf_add_tokenizer(struct gguf_keys *k, const struct ckpt *c, const struct t
         code = recipe_to(&r, RECIPE_HF, e);
     if (!code)
         code = put_recipe(k, &r, t, rows, report, e);
+    if (!code)
+        code = settle_ids(x->ckpt, &x->config, r.from == RECIPE_SP, &ids, e);
+    if (!code && r.from != RECIPE_SP) /* llama.cpp's own rule for SentencePiece is transformers' */
+        code = look_at_template(t, &ids, adds, e);
     recipe_finish(&r);
     gguf_put_id(k, "tokenizer.ggml.bos_token_id", ids.bos, rows);
     gguf_put_id(k, "tokenizer.ggml.eos_token_id", ids.eos, rows);
     gguf_put_id(k, "tokenizer.ggml.unknown_token_id", info->unk, rows);
     gguf_put_id(k, "tokenizer.ggml.padding_token_id", ids.pad, rows);
-    return code ? code : put_companions(k, c, e);
+    return code ? code : put_companions(k, x->ckpt, adds, e);
 }

@@ -7,15 +7,15 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 #include "tok/tokenizer/tokenizer.h"
-#include "train/ckpt/ckpt.h"
 #include "train/gguf/gguf.h"
+#include "train/hf/hf_export.h"
 
 /*
- * Adds the tokenizer of a checkpoint (NULL: none) with `rows` entries, those of the embedding;
- * appends what there is to say of it to `report`. ERR_USAGE for one that GGUF cannot express:
- * neither SentencePiece nor byte-level BPE, or more entries than rows.
+ * Adds the tokenizer of an export's checkpoint (NULL: none), with an entry for each row of the
+ * embedding; appends what there is to say of it to `report`. ERR_USAGE for one that GGUF cannot
+ * express: neither SentencePiece nor byte-level BPE, or more entries than rows.
  */
-int gguf_add_tokenizer(struct gguf_keys *k, const struct ckpt *c, const struct tokenizer *t,
-                       int64_t rows, struct buf *report, struct err *e);
+int gguf_add_tokenizer(struct gguf_keys *k, const struct hf_export *x, const struct tokenizer *t,
+                       struct buf *report, struct err *e);
 
 #endif

@@ -388,7 +388,7 @@ static int export_gguf(const struct hf_export *x, const char *dst, const struct 
     if (code)
         return code;
     gguf_report(&p, x, dst, &report);
-    code = gguf_add_tokenizer(&p.keys, x->ckpt, t, x->model.spec.vocab, &report, e);
+    code = gguf_add_tokenizer(&p.keys, x, t, &report, e);
     if (!code && v->dry_run) {
         add_needs(&report, dst, p.bytes + p.keys.bytes.len);
     } else if (!code) {

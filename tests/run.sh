@@ -48,6 +48,13 @@ if [ -n "${WEFT_FULL:-}" ] && [ -z "${WEFT_TORCH:-}" ]; then
     [ ! -x build-torch/bin/python ] || { WEFT_TORCH=$PWD/build-torch/bin/python; export WEFT_TORCH; }
 fi
 
+# So does llama.cpp, which runs the GGUF files.
+if [ -n "${WEFT_FULL:-}" ] && [ ! -x build-oracles/llama/llama_run ] && [ -x build-oracles/bin/pip ]; then
+    say "llama.cpp"
+    nice tests/interop/llama_build.sh build-oracles/bin/pip build-oracles/llama ||
+        echo "llama.cpp could not be built from PyPI's sources: GGUF files are not run" >&2
+fi
+
 failed=0 problem=
 broken() { echo "failed: build-$1 was not built (build-$1.log): see above"; exit 1; }
 # build NAME OPTIONS...: sets up and compiles build-NAME

@@ -103,13 +103,14 @@ def same_values(name, outtype, d):
             "general.quantization_version": 2, f"{arch}.block_count": config.num_hidden_layers, f"{arch}.context_length": config.max_position_embeddings,
             f"{arch}.embedding_length": config.hidden_size, f"{arch}.attention.head_count": config.num_attention_heads,
             f"{arch}.feed_forward_length": config.intermediate_size if arch != "gpt2" else 4 * config.n_embd, "tokenizer.ggml.model": "none"}
+    keys[f"{arch}.vocab_size"] = config.vocab_size
     if arch == "gpt2":
         keys["gpt2.attention.layer_norm_epsilon"] = np.float32(config.layer_norm_epsilon)
     else:
         dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         keys |= {f"{arch}.attention.head_count_kv": config.num_key_value_heads, f"{arch}.rope.dimension_count": dim,
                  f"{arch}.attention.key_length": dim, f"{arch}.attention.value_length": dim, f"{arch}.rope.freq_base": np.float32(config.rope_theta),
-                 f"{arch}.attention.layer_norm_rms_epsilon": np.float32(config.rms_norm_eps), f"{arch}.vocab_size": config.vocab_size}
+                 f"{arch}.attention.layer_norm_rms_epsilon": np.float32(config.rms_norm_eps)}
     for k, v in keys.items():
         assert value(reader, k) == v, (k, value(reader, k), v)
     assert {k for k in reader.fields if not k.startswith("GGUF.")} == set(keys), set(reader.fields) ^ set(keys)
@@ -162,6 +163,42 @@ def byte_level(d):
     exported(d, src, code=2, words=["byte-level BPE"])
 
 
+def ids_of_config(d):
+    """Special tokens that no file of the tokenizer names are those of config.json; a template says whether texts begin and end with them."""
+    with open(os.path.join(GOLDEN, "bytes-tokenizer.json"), encoding="utf-8") as f:
+        j = json.load(f)
+    rows = 1 + max([*j["model"]["vocab"].values(), *(t["id"] for t in j["added_tokens"])])
+    plain = [t for t, i in j["model"]["vocab"].items() if i in (7, 8, 9)]
+    assert len(plain) == 3 and not j.get("post_processor") or j["post_processor"]["type"] == "ByteLevel", j["post_processor"]
+    get = lambda reader: [value(reader, f"tokenizer.ggml.{k}") for k in ("bos_token_id", "eos_token_id", "padding_token_id", "add_bos_token", "add_eos_token")]
+
+    def case(tokenizer, want, **files):
+        src = with_tokenizer(d, rows=rows)
+        hf.edit(src, bos_token_id=7, eos_token_id=[9, 8], pad_token_id=3)
+        for name, content in dict(files, **{"tokenizer.json": tokenizer}).items():
+            with open(os.path.join(src, name), "w", encoding="utf-8") as f:
+                json.dump(content, f)
+        assert get(exported(d, src)) == want, get(exported(d, src))
+
+    case(j, [7, 9, 3, False, False])
+    named = {"bos_token": [t for t, i in j["model"]["vocab"].items() if i == 8][0]}
+    case(j, [8, 9, 3, False, False], **{"special_tokens_map.json": named})
+    case(j, [8, 9, 3, True, False], **{"tokenizer_config.json": dict(named, add_bos_token=True)})
+    piece = {i: t for t, i in j["model"]["vocab"].items()}
+    template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": piece[7], "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                                                         {"SpecialToken": {"id": piece[9], "type_id": 0}}],
+                "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+                "special_tokens": {piece[i]: {"id": piece[i], "ids": [i], "tokens": [piece[i]]} for i in (7, 9)}}
+    case(dict(j, post_processor=template), [7, 9, 3, True, True])
+    src = with_tokenizer(d, rows=rows)
+    for normalizer, code, words in [({"type": "NFC"}, 0, ["does not bring texts into NFC"]), ({"type": "Lowercase"}, 2, ["normalizer"]),
+                                    ({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Prepend", "prepend": "x"}]}, 2, ["normalizer"])]:
+        shutil.rmtree(os.path.join(d, "ckpt"), ignore_errors=True)
+        with open(os.path.join(src, "tokenizer.json"), "w", encoding="utf-8") as f:
+            json.dump(dict(j, normalizer=normalizer), f)
+        exported(d, src, code=code, words=words)
+
+
 def sentencepiece_models(d):
     import sentencepiece
     for file, kind in [("bpe.model", "llama"), ("unigram.model", "t5")]:
@@ -212,7 +249,7 @@ def refused(d):
 
 def main():
     cases = [(f"{n}-{t}", lambda d, n=n, t=t: same_values(n, t, d)) for n, t in CASES]
-    cases += [(f.__name__, f) for f in (byte_level, sentencepiece_models, refused)]
+    cases += [(f.__name__, f) for f in (byte_level, ids_of_config, sentencepiece_models, refused)]
     cases = [c for c in cases if not WANTED or c[0] in WANTED]
     failed = 0
     for i, (name, case) in enumerate(cases, 1):

@@ -23,6 +23,7 @@ enum gguf_type { GGUF_F32 = 0, GGUF_F16 = 1, GGUF_Q8_0 = 8, GGUF_BF16 = 30 };
 
 /* Types of values. */
 enum gguf_value {
+    GGUF_U8 = 0,
     GGUF_U32 = 4,
     GGUF_I32 = 5,
     GGUF_FLOAT = 6,
@@ -41,7 +42,8 @@ void gguf_add_u32(struct gguf_keys *k, const char *key, uint64_t v); /* v < 2^32
 void gguf_add_float(struct gguf_keys *k, const char *key, double v);
 void gguf_add_bool(struct gguf_keys *k, const char *key, bool v);
 void gguf_add_text(struct gguf_keys *k, const char *key, const char *s, size_t n);
-/* An array of n values, which the caller appends: 4 bytes each, or gguf_put_text. */
+/* An array of n values, which the caller appends: 4 bytes each, of GGUF_U8 one, or
+ * gguf_put_text. */
 void gguf_add_array(struct gguf_keys *k, const char *key, enum gguf_value type, uint64_t n);
 void gguf_put_text(struct gguf_keys *k, const char *s, size_t n);
 

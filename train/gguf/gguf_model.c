@@ -123,8 +123,8 @@ static void put_keys(struct gguf_plan *p, const struct hf_model *m, enum gguf_ty
         add_size(p, arch, "attention.value_length", s->head_dim);
         add_size(p, arch, "rope.dimension_count", s->head_dim);
         add_real(p, arch, "rope.freq_base", s->rope_base);
-        add_size(p, arch, "vocab_size", s->vocab);
     }
+    add_size(p, arch, "vocab_size", s->vocab); /* a file without a tokenizer does not say it */
     add_real(p, arch,
              s->norm == SPEC_RMSNORM ? "attention.layer_norm_rms_epsilon"
                                      : "attention.layer_norm_epsilon",
