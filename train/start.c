@@ -16,6 +16,7 @@
 #include "train/ckpt/other.h"
 #include "train/engine/state.h"
 #include "train/engine/world.h"
+#include "train/hf/hf_origin.h"
 #include "train/report/anomaly.h"
 
 /* ---- the lock of --save ------------------------------------------------------------------- */
@@ -427,7 +428,9 @@ int start_find(struct job *j, bool required, struct err *e)
         return other;
     if (has_checkpoints(o->save)) {
         int code = resume(j, own, one, e);
-        if (code != ERR_INTEGRITY || !o->load || own || o->ckpt_step)
+        if (!code && o->load && !own && !one)
+            code = hf_origin_check(j->ckpt, o->load, o->save, e);
+        if ((code != ERR_INTEGRITY && code != ERR_DATA) || !o->load || own || o->ckpt_step)
             return code;
         log_warn("no checkpoint of %s is intact: %s is taken", o->save, o->load);
     }

@@ -72,3 +72,28 @@ rm own/NOTICE
 mkfifo own/NOTICE
 expect 3 timeout 20 "$CONVERT" import -q --overwrite own out
 err_has "own/NOTICE: is a pipe"
+
+t "a manifest that no weft has written is malformed (3), one that is cut or changed damaged (7), alone and in its folder"
+rm -rf m
+mkdir m
+cp -r run/iter_0000010 m/
+for text in '{}' 'hello' '{"format": "other", "xxh3_128": 1}' '[1, 2'; do
+    echo "$text" >m/iter_0000010/manifest.json
+    for path in m m/iter_0000010; do
+        expect 3 "$CONVERT" inspect $path
+        err_has "manifest.json: not a manifest of weft"
+        expect 3 "$CONVERT" verify $path
+        err_has "manifest.json: not a manifest of weft"
+    done
+    expect 3 "$CONVERT" export m none
+    expect 3 "$TRAIN" generate --load m --prompt x
+    check [ ! -e none ]
+done
+sed '/"files"/,$d' run/iter_0000010/manifest.json >m/iter_0000010/manifest.json
+expect 7 "$CONVERT" inspect m
+err_has "cut short or changed"
+sed 's/"version": 2/"version": 3/' run/iter_0000010/manifest.json >m/iter_0000010/manifest.json
+expect 7 "$CONVERT" verify m
+"$make" seal m/iter_0000010/manifest.json
+expect 3 "$CONVERT" inspect m
+expect 3 "$CONVERT" verify m

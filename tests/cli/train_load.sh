@@ -250,3 +250,20 @@ cp .out gemma.toml
 out_has "num-layers = 26"
 expect 0 "$TRAIN" run --config gemma.toml --print-config
 out_has "qk-layernorm = true"
+
+t "--load A --save B, where B holds a run of another model: both are named, and nothing is trained"
+cp -r gemma gemma-before
+for from in a a/iter_0000030; do
+    expect 2 run --train-iters 40 --load $from --save gemma
+    err_has "--save gemma holds a run of another model than --load $from: "
+    err_has "hint: name another folder after --save"
+done
+expect 2 gemma_run --load gemma-hf --save a
+err_has "--save a holds a run of another model than --load gemma-hf: "
+expect 0 diff -r gemma-before gemma
+expect 0 gemma_run --load gemma-hf --save begun
+for again in "while it is there" "when it is gone"; do
+    expect 0 gemma_run --load gemma-hf --save begun
+    err_has "resuming from begun/iter_0000003"
+    rm -rf gemma-hf
+done

@@ -171,7 +171,8 @@ int ckpt_verify_further(struct ckpt *c, struct err *e);
 
 /*
  * The newest checkpoint of `dir` that opens and verifies. *ret is NULL and the code 0 when there
- * is none at all; when there are some and all are damaged, ERR_INTEGRITY names them. `skipped`
+ * is none at all; when there are some and all are damaged, ERR_INTEGRITY names them, or
+ * ERR_DATA where none has a manifest that weft wrote. `skipped`
  * (may be NULL) lists those passed over, for the caller's log, in each case; finish it.
  */
 int ckpt_open_newest(const char *dir, struct ckpt **ret, struct ckpt_skips *skipped, struct err *e);

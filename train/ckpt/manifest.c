@@ -30,8 +30,15 @@ static int manifest_bad(const struct reader *r, const char *what, const char *wh
 /* Before anything is parsed: is this text, byte for byte, what was written? */
 static int check_digest(const char *name, const char *p, size_t n, struct err *e)
 {
+    static const char begin[] = "{\n\"format\": \"weft-checkpoint\",\n";
     char digest[XXH_TEXT];
     const char *tail = p + n - TAIL;
+    bool ours = !memcmp(p, begin, n < sizeof(begin) - 1 ? n : sizeof(begin) - 1);
+    if (!ours && (n < TAIL || memcmp(tail, digest_key, sizeof(digest_key) - 1) != 0))
+        return err_set(e, ERR_DATA,
+                       "%s: not a manifest of weft, which begins with \"format\": "
+                       "\"weft-checkpoint\" and ends with a digest",
+                       name);
     if (n < TAIL || memcmp(tail, digest_key, sizeof(digest_key) - 1) != 0 ||
         memcmp(p + n - (sizeof(tail_end) - 1), tail_end, sizeof(tail_end) - 1) != 0)
         return err_set(e, ERR_INTEGRITY, "%s: does not end with its digest: cut short or changed",

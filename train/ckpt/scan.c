@@ -114,9 +114,13 @@ static int open_newest(const char *dir, struct among among, struct ckpt **ret,
     int code = find_intact(dir, among, ret, s, e);
     if (!code && !*ret && s->n) {
         struct buf b = {0};
-        for (size_t i = 0; i < s->n; i++)
+        int flaw = ERR_DATA; /* none is what weft writes; else one is damaged */
+        for (size_t i = 0; i < s->n; i++) {
             buf_addf(&b, "%s%s", i ? "; " : "", s->at[i].why.msg);
-        code = err_set(e, ERR_INTEGRITY, "%s: none of its %zu checkpoints is intact: %s", dir, s->n,
+            if (s->at[i].why.code != ERR_DATA)
+                flaw = ERR_INTEGRITY;
+        }
+        code = err_set(e, flaw, "%s: none of its %zu checkpoints is intact: %s", dir, s->n,
                        buf_str(&b));
         buf_finish(&b);
     }
