@@ -15,7 +15,13 @@ enum {
     STEP = 1 << 15,    /* symbols after which the common part is looked for again */
     TRIED_LOG = 18,    /* sets of pairs whose test is remembered */
     WAYS = 4,
-    ROUNDS = 64, /* in which all symbols must be spelled */
+    GUESS_LOG = 14, /* states whose last symbol is remembered */
+    STEP_LOG = 14,  /* steps of the automaton that are remembered */
+    DENSE = 2048,   /* symbols that are numbered as they occur, for a table of all their pairs */
+    PER_WORD = 32,  /* pairs in a word of it, two bits each: */
+    TRIED = 1,      /* it was tried, */
+    APART = 2,      /* and the two stay apart */
+    ROUNDS = 64,    /* in which all symbols must be spelled */
     ROOT = 0
 };
 
@@ -289,6 +295,12 @@ void bpe_stream_table_destroy(struct bpe_stream_table *t)
 
 /* ---- a text --------------------------------------------------------------------------------- */
 
+/* The last symbol that was right in a node, after another last symbol one position before, and the
+ * one that it stays apart from. */
+struct guess {
+    uint32_t node, before, left, symbol; /* symbol: plus 1; 0: none */
+};
+
 /* Positions count symbols from the last that is final. */
 struct bpe_stream {
     const struct bpe_stream_table *t;
@@ -297,8 +309,13 @@ struct bpe_stream {
     size_t at, room;
     size_t enough; /* position from which the common part is looked for */
     uint32_t node;
-    uint64_t *tried; /* left << 22 | right << 1 | result, and the top bit */
-    uint32_t *both;  /* two symbols, spelled */
+    uint64_t *tried;  /* left << 22 | right << 1 | result, and the top bit */
+    uint16_t *number; /* by symbol: of those numbered, from 1 on */
+    uint32_t numbers;
+    uint64_t *dense;
+    struct guess *guess;
+    struct edge *step; /* of the automaton, suffixes followed */
+    uint32_t *both;    /* two symbols, spelled */
     uint8_t *live;
     uint32_t *path;
     size_t live_room, path_room;
@@ -318,6 +335,10 @@ struct bpe_stream *bpe_stream_create(struct bpe_stream_table *t)
     struct bpe_stream *s = mem_own(sizeof(*s));
     s->t = t;
     s->tried = mem_new((size_t)WAYS << TRIED_LOG, sizeof(*s->tried));
+    s->number = mem_new(t->nsymbols + (size_t)1, sizeof(*s->number));
+    s->dense = mem_new((size_t)DENSE * DENSE / PER_WORD, sizeof(*s->dense));
+    s->step = mem_new((size_t)1 << STEP_LOG, sizeof(*s->step));
+    s->guess = mem_new((size_t)1 << GUESS_LOG, sizeof(*s->guess));
     s->both = mem_new(2 * LONGEST, sizeof(*s->both));
     s->room = 2 * STEP;
     s->last = mem_new(s->room, sizeof(*s->last));
@@ -333,6 +354,10 @@ void bpe_stream_destroy(struct bpe_stream *s)
     bpe_work_finish(&s->work);
     free(s->last);
     free(s->tried);
+    free(s->number);
+    free(s->dense);
+    free(s->step);
+    free(s->guess);
     free(s->both);
     free(s->live);
     free(s->path);
@@ -373,11 +398,29 @@ static bool try_pair(struct bpe_stream *s, uint32_t left, uint32_t right)
            s->both[1] == right;
 }
 
-/* Do the two, merged by themselves, remain as they are? */
-static inline bool stay_apart(struct bpe_stream *s, uint32_t left, uint32_t right)
+/* The number of a symbol, 0: there are no more. */
+static inline uint32_t number_of(struct bpe_stream *s, uint32_t symbol)
+{
+    if (!s->number[symbol] && s->numbers < DENSE - 1)
+        s->number[symbol] = (uint16_t)++s->numbers;
+    return s->number[symbol];
+}
+
+/* Do the two, merged by themselves, remain as they are? Texts of few symbols, as digits, have all
+ * their pairs in a table that stays in the processor's cache. */
+static bool stay_apart(struct bpe_stream *s, uint32_t left, uint32_t right)
 {
     if (left == NONE || left >= s->t->nsymbols || right >= s->t->nsymbols)
         return true; /* the text's begin, or a symbol in no pair */
+    uint32_t a = number_of(s, left), b = number_of(s, right);
+    if (a && b) {
+        size_t place = (size_t)a * DENSE + b;
+        uint64_t *word = &s->dense[place / PER_WORD];
+        unsigned shift = place % PER_WORD * 2;
+        if (!(*word >> shift & TRIED))
+            *word |= (uint64_t)(TRIED | (try_pair(s, left, right) ? APART : 0)) << shift;
+        return *word >> shift & APART;
+    }
     uint64_t key = (uint64_t)1 << 63 | (uint64_t)left << 22 | (uint64_t)right << 1;
     uint64_t *set = &s->tried[(key * 0x9E3779B97F4A7C15u >> (64 - TRIED_LOG)) * WAYS];
     for (int i = 0; i < WAYS; i++)
@@ -388,24 +431,57 @@ static inline bool stay_apart(struct bpe_stream *s, uint32_t left, uint32_t righ
     return *at & 1;
 }
 
-/* The last symbol of the text that ends with this one; of those that end here the longest come
- * first. */
+/* Whether a made symbol that ends at `at` is the last one of the text up to there: only one is. */
+static inline bool is_last(struct bpe_stream *s, size_t at, uint32_t k)
+{
+    uint32_t n = s->t->length[k];
+    s->steps++;
+    return n <= at && stay_apart(s, s->last[at - n], k);
+}
+
+/* The last symbol of the text up to `at`, NONE if it is that position's own. Where text repeats,
+ * many symbols may end there, and the one that was right before is tried first. */
+static uint32_t find_last(struct bpe_stream *s, size_t at)
+{
+    const struct bpe_stream_table *t = s->t;
+    uint32_t before = s->last[at - 1], k = t->ends[s->node];
+    if (k == NONE)
+        return NONE;
+    uint64_t key = ((uint64_t)s->node << 32 | before) * 0x9E3779B97F4A7C15u;
+    struct guess *g = &s->guess[key >> (64 - GUESS_LOG)];
+    if (g->symbol && g->node == s->node && g->before == before) {
+        uint32_t n = t->length[g->symbol - 1];
+        if ((n <= at && s->last[at - n] == g->left) || is_last(s, at, g->symbol - 1))
+            return g->symbol - 1;
+    }
+    while (k != NONE && !is_last(s, at, k))
+        k = t->shorter[k];
+    if (k != NONE)
+        *g = (struct guess){s->node, before, s->last[at - t->length[k]], k + 1};
+    return k;
+}
+
+static inline uint32_t next_node(struct bpe_stream *s, uint32_t symbol)
+{
+    uint64_t key = (uint64_t)s->node << 32 | symbol;
+    struct edge *e = &s->step[key * 0x9E3779B97F4A7C15u >> (64 - STEP_LOG)];
+    if (e->key != key || !e->to)
+        *e = (struct edge){key, stream_step(s->t, s->node, symbol)};
+    return e->to;
+}
+
+/* The last symbol of the text that ends with this one. */
 static void stream_take(struct bpe_stream *s, uint32_t symbol)
 {
     const struct bpe_stream_table *t = s->t;
     size_t at = s->at + 1;
-    uint32_t k = NONE;
     if (at == s->room) {
         s->room *= 2;
         s->last = mem_grow(s->last, s->room, sizeof(*s->last));
     }
     BUG_ON(symbol < t->nsymbols && t->length[symbol], "symbol %u is made of others", symbol);
-    s->node = symbol < t->nsymbols ? stream_step(t, s->node, symbol) : ROOT;
-    for (k = t->ends[s->node]; k != NONE; k = t->shorter[k]) {
-        s->steps++;
-        if (t->length[k] <= at && stay_apart(s, s->last[at - t->length[k]], k))
-            break;
-    }
+    s->node = symbol < t->nsymbols ? next_node(s, symbol) : ROOT;
+    uint32_t k = find_last(s, at);
     s->steps++;
     s->last[at] = k == NONE ? symbol : k;
     s->at = at;
