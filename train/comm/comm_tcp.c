@@ -280,6 +280,8 @@ static void end_message(struct tcp_wire *t, int rank)
         struct wire_fault f;
         memcpy(&f, m->at, sizeof(f));
         f.text[sizeof(f.text) - 1] = 0;
+        if (!f.text[0])
+            snprintf(f.text, sizeof(f.text), "rank %d failed and did not say why", rank);
         t->fault.heard = t->has_fault ? t->fault.heard : 1;
         tcp_fault(t, f.code, f.text);
     }

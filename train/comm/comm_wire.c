@@ -447,6 +447,8 @@ static void *run(void *arg)
         work(job);
     bool together = !h->fault;
     pthread_mutex_unlock(&h->lock);
+    if (!job->code && !together) /* the rank may leave right after its fault */
+        pass_faults(job);
     if (!job->code)
         job->fn->end(job->wire, together);
     return NULL;

@@ -100,6 +100,56 @@ static void a_text_without_an_end(void)
     close_job(&j);
 }
 
+static void a_text_of_nothing(void)
+{
+    struct job j;
+    struct err e;
+    struct wire_fault f = {.code = ERR_IO};
+    open_job(&j, 0);
+    put_frame(&j, FAULT, 0, sizeof(f));
+    put(&j, &f, sizeof(f));
+    T_ERR(hear(&j, &e), &e, ERR_IO, "rank 1 failed and did not say why");
+    close_job(&j);
+}
+
+struct told {
+    int fd;
+    uint8_t frame[16];
+    struct wire_fault fault;
+};
+
+/* Closes its side when it has heard of a fault. */
+static void *hear_fault(void *arg)
+{
+    struct told *t = arg;
+    bool all = recv(t->fd, t->frame, sizeof(t->frame), MSG_WAITALL) == sizeof(t->frame) &&
+               recv(t->fd, &t->fault, sizeof(t->fault), MSG_WAITALL) == sizeof(t->fault);
+    shutdown(t->fd, SHUT_WR);
+    return all ? t : NULL;
+}
+
+/* Of a rank that leaves right after its fault the other hears the sentence all the same. */
+static void a_fault_is_told_before_the_end(void)
+{
+    for (int i = 0; i < 50; i++) {
+        struct job j;
+        pthread_t thread;
+        void *all;
+        open_job(&j, 0);
+        struct told t = {.fd = j.other};
+        T_EQ(pthread_create(&thread, NULL, hear_fault, &t), 0);
+        comm_abort(&j.comm, &(struct err){.code = ERR_IO, .msg = "the disk is full"});
+        comm_close(&j.comm);
+        comm_tcp_leave(j.tcp);
+        pthread_join(thread, &all);
+        T_CHECK(all);
+        T_EQ(load_u32(t.frame), FAULT);
+        T_EQ(t.fault.code, ERR_IO);
+        T_STR(t.fault.text, "the disk is full");
+        close(j.other);
+    }
+}
+
 static void sizes_that_nobody_has(void)
 {
     static const struct {
@@ -179,4 +229,5 @@ static void too_many_are_a_fault(void)
 }
 
 T_MAIN(T_CASE(codes_are_not_taken_from_the_wire), T_CASE(a_text_without_an_end),
+       T_CASE(a_text_of_nothing), T_CASE(a_fault_is_told_before_the_end),
        T_CASE(sizes_that_nobody_has), T_CASE(unasked_messages_wait), T_CASE(too_many_are_a_fault))
