@@ -3,7 +3,7 @@
 """Adds up the results of meson's JSON logs (one object a line): each TAP line counts, a test without
 TAP counts once. Names what was skipped, then what failed, each with its reason; ends in the number of
 comparisons with peers (the cases of the suite interop) and "N passed, N failed, N skipped". Fails if
-anything failed or nothing ran."""
+anything failed or nothing ran. With --failed first, only what failed is named."""
 import json
 import re
 import sys
@@ -79,8 +79,9 @@ class Count:
 
 
 def main():
+    only_failed = sys.argv[1:2] == ["--failed"]
     count = Count()
-    for path in sys.argv[1:]:
+    for path in sys.argv[1 + only_failed:]:
         try:
             with open(path, encoding="utf-8") as f:
                 entries = [json.loads(line) for line in f if line.strip()]
@@ -89,10 +90,13 @@ def main():
             continue
         for entry in entries:
             count.add(entry)
-    for line in dict.fromkeys(count.notes["skipped"]):
-        print(line)
+    if not only_failed:
+        for line in dict.fromkeys(count.notes["skipped"]):
+            print(line)
     for line in count.notes["failed"]:
         print(line)
+    if only_failed:
+        return 0
     print(f"{count.compared} comparisons with peers")
     print(f"{count.passed} passed, {count.failed} failed, {count.skipped} skipped")
     return 1 if count.failed or not count.passed else 0

@@ -29,7 +29,8 @@ static const char help_text[] =
     "  --documents N   write N stories (10)\n"
     "  --bytes N       write whole stories until there are at least N bytes; K, M, G count 1024\n"
     "  --id-base K     begin with story K (0)\n"
-    "  --output FILE   replace FILE when all is written; - is stdout (-)\n"
+    "  --output FILE   where they go when all is written; - is stdout (-)\n"
+    "  --overwrite     replace FILE if it exists\n"
     "  -h, --help      this text\n"
     "\n"
     "Exit: 0 all is written, 2 usage, 4 cannot write, 5 out of memory.\n";
@@ -40,6 +41,7 @@ struct options {
     uint64_t bytes;     // 0: only documents count
     uint64_t id_base;
     const char *output;
+    bool overwrite;
 };
 
 struct output {
@@ -143,6 +145,10 @@ static int parse_options(int argc, char **argv, struct options *o, bool *ret_hel
             *ret_help = true;
             return 0;
         }
+        if (strcmp(argv[i], "--overwrite") == 0) {
+            o->overwrite = true;
+            continue;
+        }
         size_t len = strcspn(argv[i], "=");
         const char *value = argv[i][len] == '=' ? argv[i] + len + 1 : NULL;
         bool alone = value == NULL;
@@ -172,7 +178,7 @@ static int write_error(const struct output *out)
                     strerror(errno));
 }
 
-static int output_open(struct output *out, const char *path)
+static int output_open(struct output *out, const char *path, bool overwrite)
 {
     *out = (struct output){.name = path, .file = stdout};
     if (strcmp(path, "-") == 0) {
@@ -181,7 +187,12 @@ static int output_open(struct output *out, const char *path)
     }
     struct stat st;
     const char *target = path;
-    if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) {
+    bool exists = stat(path, &st) == 0;
+    if (exists && S_ISREG(st.st_mode) && !overwrite) {
+        out->file = NULL;
+        return complain(EXIT_USAGE, "%s exists: --overwrite replaces it", path);
+    }
+    if (!exists || S_ISREG(st.st_mode)) {
         size_t room = strlen(path) + 32;
         out->path = path;
         out->temporary = malloc(room);
@@ -284,7 +295,7 @@ int main(int argc, char **argv)
         return code;
     }
     struct output out;
-    code = output_open(&out, help ? "-" : options.output);
+    code = output_open(&out, help ? "-" : options.output, options.overwrite);
     if (code == 0 && help) {
         fputs(help_text, out.file);
     } else if (code == 0) {

@@ -85,13 +85,22 @@ expect 4 sh -c '"$0" --documents 1000 >/dev/full' "$STORIES"
 err_has "stdout: cannot write"
 expect 4 sh -c '"$0" -h >/dev/full' "$STORIES"
 
+t "a file that exists is not overwritten without --overwrite"
+echo kept >here
+expect 2 "$STORIES" --documents 1 --output here
+err_has "here exists: --overwrite replaces it"
+check [ "$(cat here)" = kept ]
+expect 0 "$STORIES" --documents 1 --output here --overwrite
+expect 0 "$STORIES" --documents 1
+same .out here
+
 t "a file that cannot be written leaves nothing behind"
 expect 4 "$STORIES" --output missing/folder/file
 err_has "missing/folder/file: cannot write"
 mkdir folder
 expect 4 "$STORIES" --output folder
 echo kept >old
-expect 4 sh -c 'ulimit -f 8; trap "" XFSZ; exec "$0" --documents 1000 --output old' "$STORIES"
+expect 4 sh -c 'ulimit -f 8; trap "" XFSZ; exec "$0" --documents 1000 --overwrite --output old' "$STORIES"
 err_has "old: cannot write"
 check [ "$(cat old)" = kept ]
 no_temps .
