@@ -76,15 +76,15 @@ differ .out e20
 
 t "--ckpt-step reads the weights once, and a damaged one names the newest that is intact"
 check python3 -c '
-import os, subprocess, sys
+import subprocess, sys
+def bytes_read():  # by this process and by those that it has waited for
+    with open("/proc/self/io") as f:
+        return int(f.readline().split()[1])
 def read(*more):
-    p = subprocess.Popen([sys.argv[1], "generate", "--load", "a", *more, "--prompt", "3", "--max-new-tokens", "1"],
-                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
-    with open(f"/proc/{p.pid}/io") as f:
-        n = int(f.readline().split()[1])
-    assert p.wait() == 0
-    return n
+    before = bytes_read()
+    subprocess.run([sys.argv[1], "generate", "--load", "a", *more, "--prompt", "3", "--max-new-tokens", "1"],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return bytes_read() - before
 newest, named = read(), read("--ckpt-step", "30")
 assert abs(newest - named) < 4096, (newest, named)' "$TRAIN"
 cp -r a hurt
@@ -102,6 +102,12 @@ err_has "--load a/iter_0000020 is step 20, and --ckpt-step is 10"
 expect 4 "$TRAIN" eval --load a --ckpt-step 15 --data-path d_text_document
 err_has "a has no checkpoint of step 15"
 err_has "hint: it has 10, 20, 30"
+
+t "another optimizer than the checkpoint's needs --no-load-optim, which the error names"
+expect 2 run --train-iters 31 --load a --no-save --optimizer sgd
+err_has "holds the state of another optimizer: there is no momentum_buffer of 'embed.weight'"
+err_has "--no-load-optim"
+expect 0 run --train-iters 31 --load a --no-save --optimizer sgd --no-load-optim
 
 t "an older checkpoint into another --save: the bytes of the run itself"
 expect 0 run --train-iters 30 --load a --ckpt-step 10 --save b
@@ -245,6 +251,11 @@ expect 2 gemma_run --hf-config "$gemma" --num-layers 3 --no-save
 err_has "--num-layers 3 differs from --hf-config, which has 2"
 expect 3 gemma_run --hf-config '{"model_type": }' --no-save
 err_has "--hf-config: byte 15"
+sizes="--num-layers 2 --hidden-size 32 --num-attention-heads 2 --num-query-groups 1 --kv-channels 16 --ffn-hidden-size 64 --max-position-embeddings 32"
+expect 0 gemma_run --preset gemma-3-1b $sizes --save small
+check grep -q '"hidden_size": 32, "num_hidden_layers": 2, ' small/iter_0000003/config.json
+expect 2 gemma_run --preset gemma-3-1b $sizes --norm-epsilon 1e-5 --no-save
+err_has "--norm-epsilon 1e-05 differs from the preset, which has 1e-06"
 expect 0 "$TRAIN" run --preset gemma-3-1b --print-config
 cp .out gemma.toml
 out_has "num-layers = 26"

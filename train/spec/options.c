@@ -20,12 +20,12 @@ static const struct opt rows[] = {
 
 _Static_assert(sizeof(rows) / sizeof(rows[0]) - 1 <= 64, "spec_flags.given has 64 bits");
 
-void spec_flags_note(struct spec_flags *f, const struct opts *o)
+static const char *name_at(size_t offset)
 {
-    f->given = 0;
     for (int i = 0; rows[i].name; i++)
-        if (opts_origin(o, rows[i].name) != FROM_DEFAULT)
-            f->given |= UINT64_C(1) << i;
+        if (rows[i].offset == offset)
+            return rows[i].name;
+    BUG("no model option at offset %zu", offset);
 }
 
 static bool is_given(const struct spec_flags *f, const char *name)
@@ -34,6 +34,53 @@ static bool is_given(const struct spec_flags *f, const char *name)
     while (strcmp(rows[i].name, name) != 0)
         i++;
     return f->given >> i & 1;
+}
+
+/* The sizes that an option beside a preset changes in the preset's configuration. */
+static const struct {
+    const char *key;
+    size_t offset;
+} config_sizes[] = {
+    {"hidden_size", offsetof(struct alone, m.hidden)},
+    {"num_hidden_layers", offsetof(struct alone, m.layers)},
+    {"num_attention_heads", offsetof(struct alone, m.heads)},
+    {"num_key_value_heads", offsetof(struct alone, m.query_groups)},
+    {"head_dim", offsetof(struct alone, m.kv_channels)},
+    {"intermediate_size", offsetof(struct alone, m.ffn)},
+    {"max_position_embeddings", offsetof(struct alone, m.max_positions)},
+};
+
+/* The preset's configuration with the sizes that were given. */
+static const char *resize_config(const struct spec_flags *f, struct opts *o)
+{
+    struct buf text = {0};
+    buf_adds(&text, f->hf_config);
+    for (size_t i = 0; i < sizeof(config_sizes) / sizeof(*config_sizes); i++) {
+        int64_t size;
+        const char *key = arena_printf(&o->arena, "\"%s\": ", config_sizes[i].key);
+        char *at = strstr(buf_str(&text), key);
+        if (!at || !is_given(f, name_at(config_sizes[i].offset)))
+            continue;
+        memcpy(&size, (const char *)f + config_sizes[i].offset, sizeof(size));
+        at += strlen(key);
+        const char *rest = arena_strdup(&o->arena, at + strspn(at, "0123456789"));
+        text.len = (size_t)(at - text.data);
+        buf_addf(&text, "%lld%s", (long long)size, rest);
+    }
+    const char *ret = arena_strdup(&o->arena, buf_str(&text));
+    buf_finish(&text);
+    return ret;
+}
+
+void spec_flags_note(struct spec_flags *f, struct opts *o)
+{
+    f->given = 0;
+    for (int i = 0; rows[i].name; i++)
+        if (opts_origin(o, rows[i].name) != FROM_DEFAULT)
+            f->given |= UINT64_C(1) << i;
+    f->preset_config = spec_flags_text(f) && opts_origin(o, "hf-config") == FROM_PRESET;
+    if (f->preset_config)
+        f->hf_config = resize_config(f, o);
 }
 
 /* A value of the option as its user writes it. */
@@ -56,6 +103,17 @@ static void put_value(struct buf *b, const char *name, double v)
     }
 }
 
+static const char of_preset[] = "the preset";
+
+static int hint_of_config(const char *name, struct err *e)
+{
+    return err_hint(e,
+                    name == of_preset
+                        ? "the preset decides all but the sizes: leave the option or the preset out"
+                        : "the configuration decides the model's shape: leave the option or "
+                          "--hf-config out");
+}
+
 static int options_refuse(const char *name, double flag, const char *path, double file,
                           struct err *e)
 {
@@ -66,8 +124,7 @@ static int options_refuse(const char *name, double flag, const char *path, doubl
             buf_str(&found));
     buf_finish(&said);
     buf_finish(&found);
-    return err_hint(e, "the configuration decides the model's shape: leave the option, --hf-config "
-                       "or the preset out");
+    return hint_of_config(path, e);
 }
 
 const char *spec_flags_text(const struct spec_flags *f)
@@ -97,14 +154,6 @@ struct shape_value {
 };
 
 enum { SHAPE_VALUES = 33 };
-
-static const char *name_at(size_t offset)
-{
-    for (int i = 0; rows[i].name; i++)
-        if (rows[i].offset == offset)
-            return rows[i].name;
-    BUG("no model option at offset %zu", offset);
-}
 
 #define NAME(member) name_at(offsetof(struct alone, m.member))
 
@@ -264,8 +313,7 @@ static int patterns_agree(const struct spec_flags *f, const struct spec *s, cons
         err_set(e, ERR_USAGE, "--%s differs from %s, which has %s", name_at(patterns[i].offset),
                 name, found.len ? buf_str(&found) : "none");
         buf_finish(&found);
-        return err_hint(e, "the configuration decides the model's shape: leave the option, "
-                           "--hf-config or the preset out");
+        return hint_of_config(name, e);
     }
     return 0;
 }
@@ -314,7 +362,8 @@ static int from_file(const struct spec_flags *f, int64_t vocab, struct spec *s, 
     struct hf_ignore ignore = {f->ignored_keys.item, f->ignored_keys.n, false};
     struct hf_model m;
     char *path = spec_flags_config(f);
-    const char *text = spec_flags_text(f), *name = text ? "--hf-config" : path;
+    const char *text = spec_flags_text(f);
+    const char *name = f->preset_config ? of_preset : text ? "--hf-config" : path;
     int code = text ? hf_config_parse(name, text, strlen(text), &ignore, &m, e)
                     : hf_config_open(path, &ignore, &m, e);
     *s = m.spec;

@@ -63,6 +63,7 @@ struct spec_flags {
     const char *hf_config;             /* --hf-config: a file, its folder, or the text itself */
     struct opt_list ignored_keys;      /* --ignore-config-key */
     uint64_t given;                    /* private: which of them somebody named (spec_flags_note) */
+    bool preset_config;                /* private: hf_config is a preset's */
 };
 
 /* Bounds only keep out what is not a number of its kind; spec_check judges the model as a whole. */
@@ -274,7 +275,7 @@ struct spec_flags {
  * --hf-config only: there an option of the model's shape must agree with the file, and init std and
  * dropouts, once named, win over it. Without the call the file alone decides.
  */
-void spec_flags_note(struct spec_flags *f, const struct opts *o);
+void spec_flags_note(struct spec_flags *f, struct opts *o);
 
 /*
  * With --hf-config: gives the options that nobody named the values of that file, so that

@@ -468,8 +468,17 @@ bool spec_differ(const struct spec *a, const struct spec *b, struct buf *out)
             f->offset == offsetof(struct spec, balance_coeff) ||
             f->offset == offsetof(struct spec, z_coeff) ||
             f->offset == offsetof(struct spec, hidden_dropout) ||
-            f->offset == offsetof(struct spec, attention_dropout))
+            f->offset == offsetof(struct spec, attention_dropout) ||
+            (is_usual(f, a) && is_usual(f, b)))
             continue;
+        if (f->kind == FIELD_FACTORS && !is_usual(f, a) && !is_usual(f, b)) {
+            if (memcmp((const char *)a + f->offset, (const char *)b + f->offset,
+                       SPEC_LONGROPE_MAX * sizeof(double)) != 0) {
+                buf_addf(out, "%s\"%s\" differ", differ ? "; " : "", f->key);
+                differ = true;
+            }
+            continue;
+        }
         write_field(f, a, &x);
         write_field(f, b, &y);
         if (strcmp(buf_str(&x), buf_str(&y)) != 0) {
