@@ -86,7 +86,11 @@ static int too_few(int ranks, int tp, int cp, int pp, struct err *e)
     err_set(e, ERR_USAGE, "%d process%s cannot be shared out to %s", ranks, ranks == 1 ? "" : "es",
             buf_str(&b));
     buf_finish(&b);
-    return ERR_USAGE;
+    return err_hint(
+        e,
+        "their number is a multiple of %d: --nproc-per-node starts that many on this machine, "
+        "as mpirun, srun and torchrun do on several",
+        tp * cp * pp);
 }
 
 /* The processes that a plan is for. */

@@ -467,7 +467,7 @@ void journal_introduce(const struct job *j)
     const struct dev *d = &j->rank.dev;
     char on[sizeof(d->desc.name)];
     if (d->desc.host)
-        snprintf(on, sizeof(on), "%d threads", d->desc.threads);
+        snprintf(on, sizeof(on), "%d thread%s", d->desc.threads, d->desc.threads == 1 ? "" : "s");
     else
         snprintf(on, sizeof(on), "%s", d->desc.name);
     if (j->o->precision.tf32 && (d->desc.host || j->rank.ops.real != DTYPE_F32))

@@ -60,13 +60,30 @@ bool opt_synonym_of(const struct opt_table *t, int verb, const char *name, size_
     return s != NULL;
 }
 
+/* A misspelled name of another tool. */
+static bool near_synonym(const struct opt_table *t, int verb, const char *name, size_t n,
+                         struct buf *ret)
+{
+    const struct opt_synonym *const lists[] = {t->synonym, common_synonyms};
+    const char *words[128], *near;
+    size_t nwords = 0;
+    struct buf given = {0};
+    for (int i = 0; i < 2; i++)
+        for (const struct opt_synonym *s = lists[i]; s && s->name && nwords < 128; s++)
+            words[nwords++] = s->name;
+    buf_add(&given, name, n);
+    near = opt_nearest_word(words, nwords, buf_str(&given));
+    buf_finish(&given);
+    return near && opt_synonym_of(t, verb, near, strlen(near), ret);
+}
+
 bool opt_meant(const struct opt_table *t, int verb, const char *name, size_t n, struct buf *ret)
 {
     char near[OPT_NAME_SIZE];
     if (opt_synonym_of(t, verb, name, n, ret))
         return true;
     if (!opt_nearest(t, verb, name, n, near))
-        return false;
+        return near_synonym(t, verb, name, n, ret);
     buf_addf(ret, "--%s", near);
     return true;
 }

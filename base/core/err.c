@@ -9,11 +9,65 @@
 #include <string.h>
 #include <sys/resource.h>
 
+enum { LONG_WORD = 400, WORD_HEAD = 200, WORD_TAIL = 100 };
+
+/*
+ * Shortens words that leave no room for the sentence, a path of thousands of bytes, say: their
+ * beginning and their end stay. UTF-8 is not cut within a character.
+ */
+static void cut_words(char *text)
+{
+    char *to = text;
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, " \n"), head = n, tail = 0;
+        if (n > LONG_WORD) {
+            head = WORD_HEAD;
+            tail = WORD_TAIL;
+            while (head && ((unsigned char)p[head] & 0xc0) == 0x80)
+                head--;
+            while (tail && ((unsigned char)p[n - tail] & 0xc0) == 0x80)
+                tail--;
+        }
+        memmove(to, p, head);
+        to += head;
+        if (n > LONG_WORD) {
+            memcpy(to, "...", 3);
+            memmove(to + 3, p + n - tail, tail);
+            to += 3 + tail;
+        }
+        p += n;
+        if (*p)
+            *to++ = *p++;
+    }
+    *to = '\0';
+}
+
+struct text {
+    char few[1024];
+    char *more; /* NULL: `few` has it */
+};
+
+/* The arguments may point into the error that is written: it comes from here. Memory that is not to
+ * be had costs the end of a long text. */
+static const char *format_text(struct text *t, const char *fmt, va_list ap)
+{
+    va_list again;
+    va_copy(again, ap);
+    t->more = NULL;
+    int n = vsnprintf(t->few, sizeof(t->few), fmt, ap);
+    if (n >= (int)sizeof(t->few) && vasprintf(&t->more, fmt, again) < 0)
+        t->more = NULL;
+    va_end(again);
+    char *text = t->more ? t->more : t->few;
+    cut_words(text);
+    return text;
+}
+
 static void err_fill(struct err *e, int code, const char *fmt, va_list ap)
 {
-    char msg[sizeof(e->msg)];
-    vsnprintf(msg, sizeof(msg), fmt, ap); /* the arguments may point into *e */
-    memcpy(e->msg, msg, sizeof(msg));
+    struct text t;
+    snprintf(e->msg, sizeof(e->msg), "%s", format_text(&t, fmt, ap));
+    free(t.more);
     e->code = code;
     e->hint[0] = '\0';
 }
@@ -68,14 +122,15 @@ int err_wrap(struct err *e, const char *fmt, ...)
 {
     if (!e)
         return ERR_FAIL;
-    char msg[sizeof(e->msg)];
+    struct text t;
+    char inner[sizeof(e->msg)];
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(msg, sizeof(msg), fmt, ap);
+    const char *text = format_text(&t, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof(msg))
-        snprintf(msg + n, sizeof(msg) - (size_t)n, ": %s", e->msg);
-    memcpy(e->msg, msg, sizeof(msg));
+    memcpy(inner, e->msg, sizeof(inner));
+    snprintf(e->msg, sizeof(e->msg), "%s: %s", text, inner);
+    free(t.more);
     return e->code;
 }
 

@@ -44,7 +44,7 @@ ended $pid 70
 check grep -Eq '^(\[rank [023]\] )?error: rank [023], step [0-9]+, (update|forward and backward|waiting for data|evaluation): no progress for [1-9][0-9.]* s, in .* group \(.*\), which waits for rank [0-3]$' .err
 check [ "$(grep -c "error: .*rank" .err)" = 1 ]
 check [ ! -d "/proc/$stopped" ]
-check grep -q "^\[rank 3\] .*parameters, 1 threads; memory" logs/rank_0003.log
+check grep -q "^\[rank 3\] .*parameters, 1 thread; memory" logs/rank_0003.log
 check [ -z "$(grep "^\[rank [1-3]\] " .err | grep -v "error: ")" ]
 
 t "a rank that comes back before the time is over is no hang"

@@ -178,6 +178,20 @@ static int read_want(void *arg, struct box_mem to, struct err *e)
     return ckpt_read_box(f->ckpt, w->group, w->name, w->rank, w->size, to, e);
 }
 
+/* The optimizer's state must be there, before anything is read. */
+static int check_groups(const struct ckpt *c, const struct ckpt_want *want, size_t n, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!strcmp(want[i].group, CKPT_PARAM) || ckpt_find(c, want[i].group, want[i].name))
+            continue;
+        err_set(e, ERR_USAGE, "%s holds the state of another optimizer: there is no %s of '%.300s'",
+                ckpt_path(c), want[i].group, want[i].name);
+        return err_hint(e, "give the --optimizer of the run that saved it, or --no-load-optim, "
+                           "which begins the optimizer anew");
+    }
+    return 0;
+}
+
 static int load_groups(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
 {
     struct state_entries list = list_entries(r, optimizer, false);
@@ -187,7 +201,9 @@ static int load_groups(struct rank *r, struct ckpt *c, bool optimizer, struct er
         const struct param_source *s = t->source;
         want[i] = (struct ckpt_want){t->group, s->name, s->rank, s->size, t->mem};
     }
-    int code = r->dev.desc.host ? ckpt_read_all(c, want, list.n, 0, e) : 0;
+    int code = check_groups(c, want, list.n, e);
+    if (!code && r->dev.desc.host)
+        code = ckpt_read_all(c, want, list.n, 0, e);
     for (size_t i = 0; i < list.n && !code && !r->dev.desc.host; i++) {
         struct want_from from = {c, &want[i]};
         code = transfer_load(&r->dev, want[i].to, read_want, &from, e);

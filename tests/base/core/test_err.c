@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/core/utf8.h"
 #include "base/io/path.h"
 #include "tests/t.h"
 
@@ -85,7 +87,8 @@ static void long_sentences_are_cut(void)
 {
     struct err e;
     char big[3000];
-    memset(big, 'a', sizeof(big) - 1);
+    for (size_t i = 0; i + 1 < sizeof(big); i++)
+        big[i] = i % 10 == 9 ? ' ' : 'a';
     big[sizeof(big) - 1] = '\0';
     T_EQ(err_set(&e, ERR_DATA, "%s", big), ERR_DATA);
     T_EQ(strlen(e.msg), sizeof(e.msg) - 1);
@@ -95,6 +98,27 @@ static void long_sentences_are_cut(void)
     T_EQ(strlen(e.msg), sizeof(e.msg) - 1);
     T_EQ(err_hint(&e, "%s", big), ERR_IO);
     T_EQ(strlen(e.hint), sizeof(e.hint) - 1);
+}
+
+/* A path of thousands of bytes leaves room for what is wrong with it. */
+static void long_words_are_cut_in_their_middle(void)
+{
+    struct err e;
+    char path[5001], want[400];
+    for (size_t i = 0; i < 5000; i++)
+        path[i] = i < 2500 ? 'a' : 'b';
+    path[5000] = '\0';
+    snprintf(want, sizeof(want), "%.200s...%.100s", path, path + 4900);
+    T_EQ(err_sys(&e, ENOENT, "%s: cannot open", path), ERR_IO);
+    T_CHECK(!strncmp(e.msg, want, 302)); /* the colon is of the word */
+    T_CHECK(strstr(e.msg, "bbb: cannot open: No such file") != NULL);
+    T_EQ(err_wrap(&e, "%s", path), ERR_IO);
+    T_CHECK(strstr(e.msg, "bbb: aaa") != NULL);
+    for (size_t i = 0; i + 1 < sizeof(path); i += 2)
+        memcpy(path + i, "\xc3\xa9", 2);
+    err_set(&e, ERR_DATA, "x%s is wrong", path);
+    T_EQ(utf8_invalid(e.msg, strlen(e.msg)), 0);
+    T_CHECK(strstr(e.msg, " is wrong") != NULL);
 }
 
 /* The arguments may point into the error that is being written. */
@@ -132,5 +156,5 @@ static void bugs_abort_with_place_and_values(void)
 
 T_MAIN(T_CASE(sentence_and_code), T_CASE(system_errors), T_CASE(the_limit_on_files_is_named),
        T_CASE(the_limit_on_open_files_is_named), T_CASE(nobody_listens),
-       T_CASE(long_sentences_are_cut), T_CASE(arguments_from_itself),
-       T_CASE(bugs_abort_with_place_and_values))
+       T_CASE(long_sentences_are_cut), T_CASE(long_words_are_cut_in_their_middle),
+       T_CASE(arguments_from_itself), T_CASE(bugs_abort_with_place_and_values))

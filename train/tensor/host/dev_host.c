@@ -98,7 +98,8 @@ int dev_host_describe(struct dev_desc *ret, int which, int threads, struct err *
                              .threads = threads ? threads : pool_cpus(),
                              .memory = (uint64_t)sysconf(_SC_PHYS_PAGES) *
                                        (uint64_t)sysconf(_SC_PAGESIZE)};
-    snprintf(ret->name, sizeof(ret->name), "host (%d threads)", ret->threads);
+    snprintf(ret->name, sizeof(ret->name), "host (%d thread%s)", ret->threads,
+             ret->threads == 1 ? "" : "s");
     return 0;
 }
 
