@@ -171,11 +171,12 @@ static void print_summary(const struct prep_options *o, const struct build *b,
                           const struct build_counts *before, double seconds)
 {
     const struct build_counts *c = build_counts(b);
-    log_info("%" PRIu64 " documents, %" PRIu64 " tokens from %.1f MB in %.1f s (%.1f MB/s, %.2f M "
-             "tokens/s)",
-             c->documents, c->tokens, (double)c->read * 1e-6, seconds,
-             (double)(c->read - before->read) * 1e-6 / seconds,
-             (double)(c->tokens - before->tokens) * 1e-6 / seconds);
+    log_info(
+        "%" PRIu64 " documents, %" PRIu64 " tokens from %.1f MB%s in %.1f s (%.1f MB/s, %.2f M "
+        "tokens/s)",
+        c->documents, c->tokens, (double)c->read * 1e-6, build_compressed(b) ? ", compressed," : "",
+        seconds, (double)(c->read - before->read) * 1e-6 / seconds,
+        (double)(c->tokens - before->tokens) * 1e-6 / seconds);
     if (c->bad && o->on_bad_record == BAD_QUARANTINE)
         log_warn("%" PRIu64 " bad records were skipped and copied to %s", c->bad,
                  build_bad_path(b));

@@ -312,7 +312,7 @@ int cmd_decode(const struct cli *c, struct err *e)
     char **path = NULL;
     size_t n = 0;
     code = names_expand(c->nfile ? (const char *const *)c->file : standard, c->nfile ? c->nfile : 1,
-                        false, &path, &n, e);
+                        NULL, &path, &n, e);
     if (!code)
         code = cmd_will_write(c, c->output, j.tok, e);
     if (!code)

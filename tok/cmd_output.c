@@ -32,10 +32,12 @@ static void inputs_expand(struct inputs *in, const char *const *list, size_t n)
     for (size_t i = 0; i < n; i++) {
         char **found = NULL;
         size_t count = 0;
-        if (names_expand(&list[i], 1, in->folders, &found, &count, NULL)) {
+        struct names_passed passed = {0};
+        if (names_expand(&list[i], 1, in->folders ? &passed : NULL, &found, &count, NULL)) {
             inputs_add(in, list[i]);
             continue;
         }
+        free(passed.first);
         in->name = mem_grow(in->name, in->n + count, sizeof(*in->name));
         memcpy(in->name + in->n, found, count * sizeof(*found));
         in->n += count;

@@ -2,12 +2,19 @@
 #include "base/io/magic.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "uchardet_config.h"
+#if WEFT_UCHARDET
+#include <uchardet/uchardet.h>
+#endif
+
 #include "base/core/bytes.h"
 #include "base/core/mem.h"
+#include "base/core/utf8.h"
 #include "base/io/zin.h"
 
 struct signature {
@@ -195,6 +202,49 @@ static bool begins_json(const char *p, size_t n)
     return i < n && (p[i] == '{' || p[i] == '[');
 }
 
+/* The name of an encoding for iconv; "" where nobody can tell. */
+static void guess_encoding(const char *p, size_t n, char ret[32])
+{
+    ret[0] = '\0';
+#if WEFT_UCHARDET
+    uchardet_t u = uchardet_new();
+    if (!uchardet_handle_data(u, p, n)) {
+        uchardet_data_end(u);
+        snprintf(ret, 32, "%s", uchardet_get_charset(u));
+    }
+    uchardet_delete(u);
+    if (!strcmp(ret, "UTF-8") || !strcmp(ret, "ASCII"))
+        ret[0] = '\0';
+#else
+    (void)p, (void)n;
+#endif
+}
+
+int magic_check_utf8(const char *name, const void *p, size_t n, const char *otherwise,
+                     struct err *e)
+{
+    const unsigned char *b = p;
+    char encoding[32], cure[160];
+    size_t high = 0;
+    n = n < MAGIC_LOOK ? n : MAGIC_LOOK;
+    for (size_t i = 0; i < n; i++)
+        high += b[i] >= 0x80;
+    uint64_t wrong = high < 4 ? 0 : utf8_invalid(p, n);
+    if (wrong < 4 || wrong <= high / 2)
+        return 0;
+    guess_encoding(p, n, encoding);
+    if (encoding[0])
+        err_set(e, ERR_DATA,
+                "%s: is not in UTF-8 but seems to be in %s: byte %zu is of no character", name,
+                encoding, utf8_good(p, n));
+    else
+        err_set(e, ERR_DATA, "%s: is not in UTF-8: byte %zu is of no character", name,
+                utf8_good(p, n));
+    snprintf(cure, sizeof(cure), "convert it: iconv -f %s -t UTF-8 FILE",
+             encoding[0] ? encoding : "ENCODING");
+    return hint_cure(cure, otherwise, e);
+}
+
 static int magic_check(const char *name, const void *p, size_t n, bool json, const char *otherwise,
                        struct err *e)
 {
@@ -204,7 +254,7 @@ static int magic_check(const char *name, const void *p, size_t n, bool json, con
     n = n < MAGIC_LOOK ? n : MAGIC_LOOK;
     const unsigned char *nul = n ? memchr(p, 0, n) : NULL;
     if (!nul)
-        return 0;
+        return magic_check_utf8(name, p, n, otherwise, e);
     size_t at = (size_t)(nul - (const unsigned char *)p);
     if (like_utf16(p, n & ~(size_t)1)) {
         err_set(e, ERR_DATA, "%s: seems to be text in UTF-16 (byte %zu is NUL), not in UTF-8", name,
@@ -271,6 +321,26 @@ int magic_check_file(const char *path, bool json, const char *otherwise, bool *r
         return code;
     char *p = mem_new(MAGIC_LOOK, 1);
     code = magic_look(z, p, json, otherwise, ret_parquet, e);
+    free(p);
+    zin_close(z);
+    return code;
+}
+
+int magic_check_utf8_file(const char *path, struct err *e)
+{
+    struct stat st;
+    struct zin *z;
+    size_t n = 0;
+    if (stat(path, &st) || !S_ISREG(st.st_mode))
+        return 0;
+    int code = zin_open(path, &z, e);
+    if (code)
+        return code;
+    zin_take_any(z);
+    char *p = mem_new(MAGIC_LOOK, 1);
+    code = read_head(z, p, &n, e);
+    if (!code)
+        code = magic_check_utf8(path, p, n, NULL, e);
     free(p);
     zin_close(z);
     return code;

@@ -52,6 +52,17 @@ int magic_check_text(const char *name, const void *p, size_t n, const char *othe
 int magic_check_json(const char *name, const void *p, size_t n, const char *otherwise,
                      struct err *e);
 
+/*
+ * ERR_DATA if the text is in another encoding than UTF-8: of its first MAGIC_LOOK bytes that are
+ * not ASCII most, and at least 4, are of no valid character. The hint is iconv's command with the
+ * encoding that uchardet takes it for, where that library is there. magic_check_text and
+ * magic_check_json have this check, too. The second: of the beginning of a regular file, which may
+ * be compressed.
+ */
+int magic_check_utf8(const char *name, const void *p, size_t n, const char *otherwise,
+                     struct err *e);
+int magic_check_utf8_file(const char *path, struct err *e);
+
 /* The same error for a file known to be `m`. */
 int magic_refuse(const char *name, const struct magic *m, const char *otherwise, struct err *e);
 

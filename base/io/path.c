@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/core/log.h"
 #include "base/core/mem.h"
 
 enum { AT_ONCE = 65536 }; /* bytes read at a time */
@@ -289,6 +290,7 @@ int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e)
 struct names {
     char **name;
     size_t n;
+    struct names_passed *passed; /* NULL: folders are refused */
 };
 
 /* A folder being walked, and its parents: a link may lead back to one of them. */
@@ -305,6 +307,50 @@ static void add_name(struct names *list, char *fresh)
     list->name[list->n++] = fresh;
 }
 
+bool path_holds_documents(const char *path)
+{
+    static const char *const packed[] = {".zst", ".zstd", ".gz", ".xz"};
+    static const char *const known[] = {".jsonl", ".ndjson", ".json",    ".txt",
+                                        ".text",  ".tsv",    ".parquet", ""};
+    static const char *const others[] = {"README",    "LICENSE", "LICENCE", "NOTICE",
+                                         "CHANGELOG", "AUTHORS", "_SUCCESS"};
+    const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    size_t n = strlen(base), end = n;
+    for (size_t i = 0; i < sizeof(packed) / sizeof(*packed) && end == n; i++)
+        if (n > strlen(packed[i]) && !strcmp(base + n - strlen(packed[i]), packed[i]))
+            end = n - strlen(packed[i]);
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        if (end == strlen(others[i]) && !memcmp(base, others[i], end))
+            return false;
+    const char *dot = memrchr(base, '.', end);
+    size_t k = dot ? (size_t)(base + end - dot) : 0;
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        if (k == strlen(known[i]) && (!k || !memcmp(dot, known[i], k)))
+            return true;
+    return false;
+}
+
+/* The first in byte order is kept: folders are read in any order. */
+static void pass_over(struct names_passed *passed, const char *path)
+{
+    passed->n++;
+    if (passed->first && strcmp(passed->first, path) <= 0)
+        return;
+    free(passed->first);
+    passed->first = mem_strdup(path);
+}
+
+void names_passed_log(struct names_passed *passed)
+{
+    if (passed->n == 1)
+        log_info("%s is passed over: its name is not one of documents", passed->first);
+    else if (passed->n)
+        log_info("%zu files are passed over, %s first: their names are not those of documents",
+                 passed->n, passed->first);
+    free(passed->first);
+    *passed = (struct names_passed){0};
+}
+
 static int walk(struct names *list, const char *path, const struct walked *above, struct err *e);
 
 static int add_entry(struct names *list, const char *dir, const char *name, const struct walked *at,
@@ -315,8 +361,10 @@ static int add_entry(struct names *list, const char *dir, const char *name, cons
     int code = 0;
     if (stat(path, &st))
         code = err_sys(e, errno, "%s: cannot open", path);
-    else if (S_ISREG(st.st_mode))
+    else if (S_ISREG(st.st_mode) && path_holds_documents(path))
         add_name(list, mem_strdup(path));
+    else if (S_ISREG(st.st_mode))
+        pass_over(list->passed, path);
     else if (S_ISDIR(st.st_mode))
         code = walk(list, path, at, e);
     free(path);
@@ -345,23 +393,52 @@ static int walk(struct names *list, const char *path, const struct walked *above
     return code;
 }
 
-static int add_folder(struct names *list, const char *path, bool folders, struct err *e)
+static int add_folder(struct names *list, const char *path, struct err *e)
 {
     size_t before = list->n;
-    if (!folders) {
+    const char *slash = path[strlen(path) - 1] == '/' ? "" : "/";
+    if (!list->passed) {
         err_set(e, ERR_IO, "%s: is a folder, not a file", path);
-        return err_hint(e, "for the files in it write '%s%s*'", path,
-                        path[strlen(path) - 1] == '/' ? "" : "/");
+        return err_hint(e, "for the files in it write '%s%s*'", path, slash);
     }
+    size_t passed = list->passed->n;
     int code = walk(list, path, NULL, e);
-    if (!code && list->n == before)
+    if (!code && list->n == before && list->passed->n > passed) {
+        err_set(
+            e, ERR_IO,
+            "%s: this folder has no files of documents: expected .jsonl, .json, .txt or .parquet, "
+            "and there is %s",
+            path, list->passed->first);
+        code = err_hint(e, "for all files in it write '%s%s*'", path, slash);
+    } else if (!code && list->n == before) {
         code = err_set(e, ERR_IO, "%s: this folder has no files", path);
+    }
     if (!code)
         qsort(list->name + before, list->n - before, sizeof(*list->name), path_by_bytes);
     return code;
 }
 
-static int add_pattern(struct names *list, const char *pattern, bool folders, struct err *e)
+/* ERR_IO for an address of the network, with the command that reads it. */
+static int refuse_address(const char *name, struct err *e)
+{
+    static const struct {
+        const char *scheme, *command;
+    } known[] = {{"s3://", "aws s3 cp '%s' -"},  {"gs://", "gcloud storage cat '%s'"},
+                 {"http://", "curl -fsSL '%s'"}, {"https://", "curl -fsSL '%s'"},
+                 {"ftp://", "curl -fsSL '%s'"},  {"hdfs://", "hdfs dfs -cat '%s'"}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        if (strncmp(name, known[i].scheme, strlen(known[i].scheme)) != 0 || file_exists(name))
+            continue;
+        char *command = mem_printf(known[i].command, name);
+        err_set(e, ERR_IO, "%s: is an address, not a file of this machine", name);
+        err_hint(e, "pipe it in: %s | ... -", command);
+        free(command);
+        return ERR_IO;
+    }
+    return 0;
+}
+
+static int add_pattern(struct names *list, const char *pattern, struct err *e)
 {
     char **found;
     size_t n;
@@ -369,12 +446,14 @@ static int add_pattern(struct names *list, const char *pattern, bool folders, st
         add_name(list, mem_strdup(pattern));
         return 0;
     }
-    int code = file_glob(pattern, &found, &n, e);
+    int code = refuse_address(pattern, e);
+    if (!code)
+        code = file_glob(pattern, &found, &n, e);
     if (code)
         return code;
     for (size_t i = 0; i < n && !code; i++) {
         if (file_is_dir(found[i]))
-            code = add_folder(list, found[i], folders, e);
+            code = add_folder(list, found[i], e);
         else
             add_name(list, mem_strdup(found[i]));
     }
@@ -382,13 +461,17 @@ static int add_pattern(struct names *list, const char *pattern, bool folders, st
     return code;
 }
 
-int names_expand(const char *const *list, size_t n, bool folders, char ***ret, size_t *ret_n,
-                 struct err *e)
+int names_expand(const char *const *list, size_t n, struct names_passed *passed, char ***ret,
+                 size_t *ret_n, struct err *e)
 {
-    struct names all = {0};
+    struct names all = {.passed = passed};
     int code = 0;
+    if (passed)
+        *passed = (struct names_passed){0};
     for (size_t i = 0; i < n && !code; i++)
-        code = add_pattern(&all, list[i], folders, e);
+        code = add_pattern(&all, list[i], e);
+    if (code && passed)
+        free(passed->first);
     if (code) {
         names_free(all.name, all.n);
         return code;

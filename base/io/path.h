@@ -58,15 +58,29 @@ char *path_join(const char *dir, const char *name);
  */
 int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e);
 
+/* Whether a file of a folder is taken for one of documents: its name ends in .jsonl, .ndjson,
+ * .json, .txt, .text, .tsv or .parquet, perhaps with .zst, .zstd, .gz or .xz behind it, or has no
+ * ending and is not README, LICENSE or the like. */
+bool path_holds_documents(const char *path);
+
+/* Files of folders that are not documents, and so were passed over. */
+struct names_passed {
+    size_t n;
+    char *first; /* NULL: none; the caller frees it */
+};
+
 /*
  * Expands a list of names, in the list's order. "-" stays; an existing name stands for itself; any
- * other is a shell pattern. With `folders` a folder stands for the regular files below it, links
- * followed, in byte order of their paths, except those whose name begins with '.'; else it is
- * ERR_IO, with the pattern to write. ERR_IO for missing files and folders without files. The result
- * is as for file_glob.
+ * other is a shell pattern. With `passed` a folder stands for the regular files below it, links
+ * followed, in byte order of their paths, except those whose name begins with '.' and those that
+ * are not documents, which are counted; without it a folder is ERR_IO, with the pattern to write.
+ * ERR_IO for missing files, folders without files, and addresses (s3://, https://), with the
+ * command that reads them. The result is as for file_glob.
  */
-int names_expand(const char *const *list, size_t n, bool folders, char ***ret, size_t *ret_n,
-                 struct err *e);
+int names_expand(const char *const *list, size_t n, struct names_passed *passed, char ***ret,
+                 size_t *ret_n, struct err *e);
+/* A line about them, if there are any; frees. */
+void names_passed_log(struct names_passed *passed);
 void names_free(char **names, size_t n);
 
 #endif

@@ -123,6 +123,28 @@ static int refuse_archive(const struct zin *z, struct err *e)
     return m->cure ? err_hint(e, "%s", m->cure) : ERR_DATA;
 }
 
+/* A compressed file that was cut to a few bytes, or to none, is not text. */
+static int refuse_name(const struct zin *z, struct err *e)
+{
+    static const struct {
+        const char *suffix, *kind;
+    } named[] = {{".zst", "zstd"}, {".zstd", "zstd"}, {".gz", "gzip"}, {".xz", "xz"}};
+    size_t n = strlen(z->name);
+    for (size_t i = 0; i < sizeof(named) / sizeof(*named); i++) {
+        size_t k = strlen(named[i].suffix);
+        if (n <= k || strcmp(z->name + n - k, named[i].suffix) != 0)
+            continue;
+        if (!z->fill)
+            return err_set(e, ERR_DATA, "%s: is empty, and a %s file is not: it is cut short",
+                           z->name, named[i].kind);
+        err_set(e, ERR_DATA,
+                "%s: does not begin as a %s file: it is damaged, cut short or not compressed",
+                z->name, named[i].kind);
+        return err_hint(e, "give a file that is not compressed a name without %s", named[i].suffix);
+    }
+    return 0;
+}
+
 static int recognise(struct zin *z, struct err *e)
 {
     while (z->fill < PROBE && !z->ended) {
@@ -146,6 +168,8 @@ static int recognise(struct zin *z, struct err *e)
             return err_set(e, ERR_RESOURCE, "%s: no memory for the xz decoder", z->name);
     } else {
         int code = refuse_archive(z, e);
+        if (!code)
+            code = refuse_name(z, e);
         if (code)
             return code;
         z->kind = PLAIN;

@@ -215,6 +215,11 @@ const struct build_counts *build_counts(const struct build *b)
     return &b->counts;
 }
 
+bool build_compressed(const struct build *b)
+{
+    return b->source.compressed;
+}
+
 size_t build_outputs(const struct build *b)
 {
     return b->noutputs - b->first;

@@ -100,6 +100,8 @@ uint64_t build_input_bytes(const struct build *b);
 int build_run(struct build *b, struct err *e);
 
 const struct build_counts *build_counts(const struct build *b);
+/* After build_run: whether bytes in build_counts.read are of compressed inputs. */
+bool build_compressed(const struct build *b);
 
 /*
  * PREFIX_KEY_document; with partitions also PREFIX_I_KEY_document; with a shard_size the pieces

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/utf8.h"
 #include "base/core/mem.h"
 #include "prep/build/state.h"
 
@@ -47,6 +48,8 @@ static bool like_text(const struct build *b, const struct item *it, const struct
 {
     const char *p = it->text.data + bad->at, *end = p + bad->n;
     if (it->kind != ITEM_LINES || b->q->form.pretokenized || b->line + bad->line)
+        return false;
+    if (utf8_invalid(p, bad->n))
         return false;
     while (p < end && jsonl_white(*p))
         p++;

@@ -42,10 +42,11 @@ static int check_input(const struct source *s, const char *path, struct err *e)
 {
     enum source_format format = s->form.format;
     bool parquet;
-    if (!strcmp(path, "-") || s->form.pretokenized || format == SOURCE_TEXT ||
-        format == SOURCE_PARQUET)
+    if (!strcmp(path, "-") || s->form.pretokenized || format == SOURCE_PARQUET)
         return 0;
-    int code = magic_check_file(path, true, s->form.no_tables ? NULL : MAGIC_AS_TEXT, &parquet, e);
+    if (format == SOURCE_TEXT)
+        return magic_check_utf8_file(path, e);
+    int code = magic_check_file(path, true, NULL, &parquet, e);
     if (code || !parquet || (format == SOURCE_AUTO && !s->form.no_tables))
         return code;
     refuse_table(path, e);
@@ -56,9 +57,11 @@ static int add_inputs(struct source *s, const char *const *pattern, size_t n, st
 {
     char **name;
     size_t count;
-    int code = names_expand(pattern, n, s->form.folders, &name, &count, e);
+    struct names_passed passed = {0};
+    int code = names_expand(pattern, n, s->form.folders ? &passed : NULL, &name, &count, e);
     if (code)
         return code;
+    names_passed_log(&passed);
     for (size_t i = 0; i < count && !code; i++) {
         code = check_input(s, name[i], e);
         if (!code)
@@ -154,10 +157,11 @@ static int begin_lines(struct source *s, struct err *e)
     if (code)
         return code;
     bool parquet = m && m->id == MAGIC_PARQUET;
+    s->compressed |= zin_compressed(s->in);
     if (format == SOURCE_PARQUET || (parquet && format == SOURCE_AUTO))
         return begin_rows(s, e);
     if (m && !text && !s->form.pretokenized)
-        return magic_refuse(source_name(s, s->at), m, s->form.no_tables ? NULL : MAGIC_AS_TEXT, e);
+        return magic_refuse(source_name(s, s->at), m, NULL, e);
     s->array = format == SOURCE_JSON || (format == SOURCE_AUTO && c == '[');
     if (text)
         lines_init_text(&s->lines, s->in, s->form.text.sep, s->form.text.nsep);

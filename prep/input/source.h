@@ -49,6 +49,7 @@ struct source {
     struct source_input *input; /* owned */
     size_t ninputs;
     bool framed;           /* the only input is a framed stream */
+    bool compressed;       /* an input that was read so far is */
     struct docstream docs; /* if so; docs.header is known after source_open */
     struct source_form form;
     struct long_plan plan; /* for lines that are too long for a block */

@@ -148,3 +148,71 @@ for f in ids_dict ids_delta ids_plain; do
 done
 expect 3 build --input "$SRC/tests/fuzz/corpus/parquet/ids_dict" --json-keys ids $null --output-prefix l2
 err_has "is a group of fields, not text"
+
+t "what is left of a compressed file is not text, whatever the format is said to be"
+printf '\050\265' >cut.jsonl.zst
+: >empty.txt.gz
+printf '{"text": "1 2"}\n' >plain.jsonl.xz
+for format in auto text jsonl; do
+    expect 3 build --input cut.jsonl.zst --input-format $format $null --output-prefix cut
+    err_has "cut.jsonl.zst: does not begin as a zstd file"
+    expect 3 build --input empty.txt.gz --input-format $format $null --output-prefix cut
+    err_has "empty.txt.gz: is empty, and a gzip file is not"
+done
+expect 3 "$TOK" encode --tokenizer_type NullTokenizer --vocab_size 9 --output - cut.jsonl.zst
+err_has "cut.jsonl.zst: does not begin as a zstd file"
+expect 3 build --input plain.jsonl.xz $null --output-prefix cut
+err_has "give a file that is not compressed a name without .xz"
+mv plain.jsonl.xz plain.jsonl
+expect 0 build --input plain.jsonl $null --output-prefix cut
+
+t "a rate of compressed input says so"
+zstd -q plain.jsonl
+expect 0 "$PREP" build --input plain.jsonl.zst $null --output-prefix packed
+err_has " tokens from 0.0 MB, compressed, in "
+expect 0 "$PREP" build --input plain.jsonl $null --output-prefix unpacked
+err_has " tokens from 0.0 MB in "
+
+# the last hint
+hint() { sed -n 's/^hint: //p' .err; }
+
+t "text in another encoding: the hint's own command makes it readable"
+printf 'na\357ve caf\351 \340 l\222\351t\351, d\351j\340 vu \350\340\371 gar\347on \351l\350ve\n' >latin.txt
+expect 3 build --input latin.txt --input-format text $null --output-prefix latin
+err_has "latin.txt: is not in UTF-8"
+check sh -c "$(hint | sed 's/^convert it: //; s/FILE/latin.txt/') >utf8.txt"
+expect 0 "$TOK" train -q --type bpe --vocab_size 260 --input utf8.txt --model_prefix latin/
+expect 0 build --input utf8.txt --input-format text --tokenizer latin/tokenizer.json --output-prefix latin
+expect 3 build --input latin.txt $null --output-prefix latin
+err_lacks "--input-format text"
+
+t "plain text without its option: the hint's option reads it"
+printf '1 2 3\n4\n' >t3.txt
+expect 3 build --input t3.txt $null --output-prefix t3
+err_has "--input-format text takes each line as a document"
+expect 0 build --input t3.txt --input-format text $null --output-prefix t3
+printf '%%PDF-1.4\n\377\376\200\n' >doc.txt
+expect 3 build --input doc.txt $null --output-prefix pdf
+err_has "is a PDF document"
+err_lacks "--input-format text"
+
+t "a folder's documents are built, and what is beside them is counted"
+mkdir folder
+cp lines.jsonl folder/a.jsonl
+cp folder/a.jsonl folder/b.jsonl
+printf '# Data\n' >folder/README.md
+: >folder/LICENSE
+expect 0 "$PREP" build --input folder $null --output-prefix folder
+err_has "2 files are passed over, folder/LICENSE first"
+expect 0 build --input lines.jsonl lines.jsonl $null --output-prefix twice
+same folder_text_document.bin twice_text_document.bin
+rm folder/*.jsonl
+expect 4 build --input folder $null --output-prefix none
+err_has "folder: this folder has no files of documents"
+
+t "an address names the pipe that reads it"
+expect 4 build --input s3://bucket/a.jsonl $null --output-prefix none
+err_has "s3://bucket/a.jsonl: is an address"
+err_has "aws s3 cp 's3://bucket/a.jsonl' - | ... -"
+expect 4 "$TOK" train --type bpe --input https://host/a.txt --model_prefix none
+err_has "curl -fsSL 'https://host/a.txt'"

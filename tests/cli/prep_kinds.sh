@@ -31,7 +31,7 @@ refuses nomark.jsonl "seems to be text in UTF-16" "iconv -f UTF-16LE"
 printf '\n\016\n\005<unk>\025\0\0\0\0\030\002' >t.model
 refuses t.model "is a SentencePiece model" "--tokenizer FILE"
 printf '\1\0\2\0\3\0' >ids.bin
-refuses ids.bin "is a binary file, not text: byte 1 is NUL" "--input-format text"
+refuses ids.bin "is a binary file, not text: byte 1 is NUL" "not text"
 printf 'BZh91AY&SY..........' >a.bz2
 refuses a.bz2 "is a bzip2 file" "bzip2 -dc"
 expect 3 sh -c '"$@" <a.arrow' sh "$PREP" build --quiet --input - $null --output-prefix o

@@ -112,9 +112,11 @@ int docs_open(const struct docs_names *names, enum docs_format format, const cha
 {
     char **path;
     size_t n;
-    int code = names_expand(names->name, names->n, names->folders, &path, &n, e);
+    struct names_passed passed = {0};
+    int code = names_expand(names->name, names->n, names->folders ? &passed : NULL, &path, &n, e);
     if (code)
         return code;
+    names_passed_log(&passed);
     struct docs *d = docs_create((const char *const *)path, n, format, key, nkeys);
     d->names = path;
     for (size_t i = 0; i < n && !code; i++)

@@ -9,6 +9,7 @@
 #include "base/io/file.h"
 #include "tests/base/fresh.h"
 #include "tests/t.h"
+#include "uchardet_config.h"
 
 struct sample {
     const char *bytes;
@@ -118,6 +119,43 @@ static void what_is_no_text_is_refused(void)
     T_CHECK(strstr(e.hint, "pdftotext"));
 }
 
+/* Sentences long enough to be told apart, in the encodings that people have. */
+static void text_in_another_encoding_is_named(void)
+{
+    static const struct {
+        const char *text, *name;
+    } t[] = {
+        {"\x82\xb1\x82\xea\x82\xcd\x93\xfa\x96\x7b\x8c\xea\x82\xcc\x95\xb6\x8f\xcd\x82\xc5\x82\xb7"
+         "\x81\x42",
+         "SHIFT_JIS"},
+        {"\xa4\xb3\xa4\xec\xa4\xcf\xc6\xfc\xcb\xdc\xb8\xec\xa4\xce\xca\xb8\xbe\xcf\xa4\xc7\xa4\xb9"
+         "\xa1\xa3",
+         "EUC-JP"},
+        {"Un \xe9l\xe8ve fran\xe7"
+         "ais \xe0 la fen\xeatre, o\xf9 il a \xe9t\xe9. ",
+         ""},
+    };
+    struct err e;
+    struct buf b = {0};
+    for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+        buf_reset(&b);
+        for (int k = 0; k < 9; k++)
+            buf_adds(&b, t[i].text);
+        T_ERR(magic_check_text("x", b.data, b.len, NULL, &e), &e, ERR_DATA, "x: is not in UTF-8");
+        T_CHECK(strstr(e.hint, "convert it: iconv -f ") && strstr(e.hint, " -t UTF-8 FILE"));
+#if WEFT_UCHARDET
+        T_CHECK(strstr(e.msg, "seems to be in ") && strstr(e.msg, t[i].name));
+#endif
+    }
+    buf_reset(&b);
+    buf_adds(
+        &b,
+        "caf\xc3\xa9 na\xc3\xafve \xc3\xa9\xc3\xa8 and four bytes of none: \xff \xfe \xff \xfe");
+    T_OK(magic_check_text("x", b.data, b.len, NULL, &e), &e);
+    T_OK(magic_check_text("x", "caf\xe9 na\xefve", 10, NULL, &e), &e);
+    buf_finish(&b);
+}
+
 static void lines_that_end_in_cr_alone(void)
 {
     static const struct {
@@ -176,5 +214,6 @@ static void files_are_judged_decompressed(void)
 }
 
 T_MAIN(T_CASE(first_bytes_tell_the_format), T_CASE(a_cut_signature_is_none), T_CASE(a_tar_archive),
-       T_CASE(what_is_no_text_is_refused), T_CASE(lines_that_end_in_cr_alone),
-       T_CASE(json_may_have_a_bad_record), T_CASE(files_are_judged_decompressed))
+       T_CASE(what_is_no_text_is_refused), T_CASE(text_in_another_encoding_is_named),
+       T_CASE(lines_that_end_in_cr_alone), T_CASE(json_may_have_a_bad_record),
+       T_CASE(files_are_judged_decompressed))

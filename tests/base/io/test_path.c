@@ -166,7 +166,10 @@ static void expect_names(const char *dir, const char *asked, bool folders, const
     char **got, *name = *asked ? mem_strdup(in(dir, asked)) : mem_strdup(dir);
     const char *list = name;
     size_t n;
-    T_OK(names_expand(&list, 1, folders, &got, &n, &e), &e);
+    struct names_passed passed;
+    T_OK(names_expand(&list, 1, folders ? &passed : NULL, &got, &n, &e), &e);
+    if (folders)
+        free(passed.first);
     for (size_t i = 0; i < n; i++)
         buf_addf(&all, "%s ", got[i] + strlen(dir) + 1);
     T_STR(buf_str(&all), want);
@@ -180,6 +183,7 @@ static void folders_are_their_files(void)
     static const char *const name[] = {"s/b/z", "s/b.txt",  "s/a",        "s/.hidden",
                                        "s/B",   "s/.git/x", "other/file", "empty/.keep"};
     struct err e;
+    struct names_passed passed;
     char **got;
     size_t n;
     const char *dir = fresh_dir("d"), *list;
@@ -192,10 +196,56 @@ static void folders_are_their_files(void)
     T_EQ(mkfifo(in(dir, "s/fifo"), 0600), 0);
     expect_names(dir, "s/", true, "s/B s/a s/b.txt s/b/z s/link/file ");
     list = in(dir, "empty");
-    T_ERR(names_expand(&list, 1, true, &got, &n, &e), &e, ERR_IO, "this folder has no files");
+    T_ERR(names_expand(&list, 1, &passed, &got, &n, &e), &e, ERR_IO, "this folder has no files");
     list = in(dir, "s");
-    T_ERR(names_expand(&list, 1, false, &got, &n, &e), &e, ERR_IO, "s: is a folder, not a file");
+    T_ERR(names_expand(&list, 1, NULL, &got, &n, &e), &e, ERR_IO, "s: is a folder, not a file");
     T_CHECK(strstr(e.hint, "/s/*'"));
+}
+
+static void documents_are_known_by_their_names(void)
+{
+    static const char *const yes[] = {"a.jsonl",    "x/b.json.gz", "c.txt.zst", "d.parquet",
+                                      "part-00000", "e.ndjson",    "f.v2.text", "g.zst",
+                                      "h.tsv.xz",   "README.txt"};
+    static const char *const no[] = {"README.md",   "README",     "x/LICENSE",
+                                     "a.jsonl.tmp", "b.py",       "_SUCCESS",
+                                     "c.jsonl.bz2", "LICENSE.gz", "d.idx"};
+    for (size_t i = 0; i < sizeof(yes) / sizeof(*yes); i++)
+        T_STR(path_holds_documents(yes[i]) ? yes[i] : "not known", yes[i]);
+    for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++)
+        T_STR(path_holds_documents(no[i]) ? "known" : no[i], no[i]);
+}
+
+static void what_is_passed_over_is_counted(void)
+{
+    static const char *const name[] = {"s/z.md", "s/a.jsonl", "s/README.md", "s/b/x.py",
+                                       "none/a.md"};
+    struct err e;
+    struct names_passed passed;
+    char **got;
+    size_t n;
+    const char *dir = fresh_dir("d"), *list;
+    put_names(dir, name, sizeof(name) / sizeof(*name));
+    list = in(dir, "s");
+    T_OK(names_expand(&list, 1, &passed, &got, &n, &e), &e);
+    T_EQ(n, 1);
+    T_EQ(passed.n, 3);
+    T_STR(passed.first, in(dir, "s/README.md"));
+    free(passed.first);
+    names_free(got, n);
+    list = in(dir, "none");
+    T_ERR(names_expand(&list, 1, &passed, &got, &n, &e), &e, ERR_IO, "no files of documents");
+    T_CHECK(strstr(e.msg, "none/a.md") && strstr(e.hint, "/none/*'"));
+}
+
+static void addresses_name_the_pipe(void)
+{
+    struct err e;
+    char **got;
+    size_t n;
+    const char *list = "s3://bucket/a.jsonl";
+    T_ERR(names_expand(&list, 1, NULL, &got, &n, &e), &e, ERR_IO, "is an address, not a file");
+    T_STR(e.hint, "pipe it in: aws s3 cp 's3://bucket/a.jsonl' - | ... -");
 }
 
 static void names_that_exist_are_no_patterns(void)
@@ -211,7 +261,7 @@ static void names_that_exist_are_no_patterns(void)
     expect_names(dir, "?b", false, "ab ");
     T_EQ(unlink(in(dir, "[x].jsonl")), 0);
     expect_names(dir, "[x].jsonl", false, "x.jsonl ");
-    T_OK(names_expand(both, 3, false, &got, &n, &e), &e);
+    T_OK(names_expand(both, 3, NULL, &got, &n, &e), &e);
     T_EQ(n, 3);
     T_STR(got[0], "-");
     T_STR(got[2], "-");
@@ -220,4 +270,5 @@ static void names_that_exist_are_no_patterns(void)
 
 T_MAIN(T_CASE(whole_files), T_CASE(plain_files), T_CASE(folders), T_CASE(folders_taken_back),
        T_CASE(parts_of_paths), T_CASE(patterns), T_CASE(folders_are_their_files),
-       T_CASE(names_that_exist_are_no_patterns))
+       T_CASE(documents_are_known_by_their_names), T_CASE(what_is_passed_over_is_counted),
+       T_CASE(addresses_name_the_pipe), T_CASE(names_that_exist_are_no_patterns))

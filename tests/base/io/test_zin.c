@@ -170,6 +170,28 @@ static void gzip_members(void)
     buf_finish(&text);
 }
 
+/* What is left of a compressed file, or nothing, is not text. */
+static void names_of_compressed_files_are_kept(void)
+{
+    static const char *const name[] = {"a.zst", "a.jsonl.zstd", "a.gz", "a.txt.xz"};
+    static const struct {
+        const char *bytes, *why;
+    } t[] = {
+        {"", "is empty"}, {"\x28\xb5", "does not begin as a"}, {"text\n", "does not begin as a"}};
+    struct err e;
+    for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++)
+        for (size_t k = 0; k < sizeof(t) / sizeof(*t); k++) {
+            struct zin *z;
+            char c;
+            size_t n;
+            const char *path = t_path(name[i]);
+            T_OK(file_replace(path, t[k].bytes, strlen(t[k].bytes), &e), &e);
+            T_OK(zin_open(path, &z, &e), &e);
+            T_ERR(zin_read(z, &c, 1, &n, &e), &e, ERR_DATA, t[k].why);
+            zin_close(z);
+        }
+}
+
 static void xz_streams(void)
 {
     struct buf text = {0}, file = {0};
@@ -543,9 +565,10 @@ static void the_digest_is_the_files(void)
     buf_finish(&plain);
 }
 
-T_MAIN(T_CASE(plain), T_CASE(zstd_frames), T_CASE(gzip_members), T_CASE(xz_streams),
-       T_CASE(damaged_xz), T_CASE(large_dictionaries_are_refused), T_CASE(much_from_little),
-       T_CASE(cut_zstd), T_CASE(cut_gzip), T_CASE(garbage_behind_zstd), T_CASE(garbage_behind_gzip),
+T_MAIN(T_CASE(plain), T_CASE(zstd_frames), T_CASE(gzip_members),
+       T_CASE(names_of_compressed_files_are_kept), T_CASE(xz_streams), T_CASE(damaged_xz),
+       T_CASE(large_dictionaries_are_refused), T_CASE(much_from_little), T_CASE(cut_zstd),
+       T_CASE(cut_gzip), T_CASE(garbage_behind_zstd), T_CASE(garbage_behind_gzip),
        T_CASE(flipped_bits), T_CASE(failure_is_final), T_CASE(wide_windows_are_refused),
        T_CASE(other_compressors_are_named), T_CASE(archives_as_they_are),
        T_CASE(missing_files_and_folders), T_CASE(standard_input),
