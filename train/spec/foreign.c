@@ -364,7 +364,9 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("decoupled-lr", VALUE, why_39),
     REJECTED("decoupled-min-lr", VALUE, why_39),
     REJECTED("decrease-batch-size-if-needed", SWITCH, why_41),
-    REJECTED("iterations-to-skip", LIST, why_41),
+    REJECTED("iterations-to-skip", LIST,
+             "no step is passed over by its number: --on-anomaly rewind passes over the data of "
+             "steps that went wrong"),
     REJECTED("activations-checkpoint-method", VALUE, why_42),
     REJECTED("activations-checkpoint-num-layers", VALUE, why_42),
     REJECTED("num-unique-layers", VALUE, why_50),
