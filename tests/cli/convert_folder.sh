@@ -3,7 +3,7 @@
 # Folders of models as they are found: what lies beside the weights.
 make=$build/tests/ckpt_make
 "$make" save run 10
-"$CONVERT" export -q run model
+"$CONVERT" export -q run model >.out
 cp "$SRC/tests/golden/1/bytes-tokenizer.json" model/tokenizer.json
 
 t "a file beside the weights that is a pipe, a device or a folder is refused, and nobody waits for it"
@@ -97,3 +97,17 @@ expect 7 "$CONVERT" verify m
 "$make" seal m/iter_0000010/manifest.json
 expect 3 "$CONVERT" inspect m
 expect 3 "$CONVERT" verify m
+
+t "the hint for an unknown key of config.json is an option of every verb that opens the folder"
+rm -rf odd out
+cp -r model odd
+sed -i 's/"vocab_size"/"residual_multiplier": 2, "vocab_size"/' odd/config.json
+expect 3 "$CONVERT" import odd out
+err_has "hint: if it does not change the model: --ignore-config-key residual_multiplier"
+expect 0 "$CONVERT" import -q --ignore-config-key residual_multiplier -- odd out
+for verb in "generate --prompt a" "eval --data-path none --seq-length 8"; do
+    expect 3 "$TRAIN" $verb --load odd
+    err_has "hint: if it does not change the model: --ignore-config-key residual_multiplier"
+    "$TRAIN" $verb --load odd --ignore-config-key residual_multiplier >.out 2>.err
+    err_lacks "residual_multiplier"
+done
