@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
+#include "tok/pretok/regex_open.h"
 
 #if WEFT_PCRE2
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -98,7 +100,23 @@ static int compile(const char *where, enum regex_dialect dialect, struct regex *
     return err_set(e, ERR_DATA, "%s: the pattern \"%.200s\" is invalid: %s", where, r->text, text);
 }
 
+/* All matches of a pattern in a text on which PCRE2 takes too many steps, by the program that such
+ * texts of any length have (regex_open.h): what is refused does not depend on the length. */
+struct all_matches {
+    struct regex_open *open; /* of `r`; NULL: none yet, or it has no program */
+    const struct regex *r;
+    bool found; /* in the text of the search */
+    struct span {
+        size_t start, end;
+    } * at;
+    size_t n, room;
+    size_t next; /* match that is returned next */
+    size_t seen; /* bytes of the text passed */
+    bool begun;
+};
+
 struct regex_work {
+    struct all_matches all;
     uint64_t seen;      /* bytes of the text searched before this search */
     uint64_t steps;     /* of the text so far */
     size_t start, last; /* where the attempt began, and the position of its last callout */
@@ -151,6 +169,8 @@ void regex_work_destroy(struct regex_work *w)
     pcre2_match_data_free(w->data);
     pcre2_match_context_free(w->context);
     pcre2_jit_stack_free(w->stack);
+    regex_open_destroy(w->all.open);
+    free(w->all.at);
     free(w);
 }
 
@@ -170,6 +190,60 @@ static void end_search(struct regex_work *w, size_t n)
     w->far = 0;
 }
 
+static int take_span(void *arg, const char *text, size_t n, bool match, bool ends, struct err *e)
+{
+    struct all_matches *m = arg;
+    (void)text, (void)e;
+    if (match && !m->begun) {
+        ARRAY_GROW(m->at, m->n, m->room);
+        m->at[m->n].start = m->seen;
+    }
+    m->seen += n;
+    m->begun = match && !ends;
+    if (match && ends)
+        m->at[m->n++].end = m->seen;
+    return 0;
+}
+
+/* False: the pattern has no program, or the program too takes too many steps. */
+static bool find_all(struct all_matches *m, const struct regex *r, const char *text, size_t n)
+{
+    struct err ignored;
+    if (m->r != r) {
+        regex_open_destroy(m->open);
+        m->open = regex_open_create(r);
+        m->r = r;
+        if (m->open && !regex_open_is_program(m->open)) {
+            regex_open_destroy(m->open);
+            m->open = NULL;
+        }
+    }
+    if (!m->open)
+        return false;
+    m->n = m->next = m->seen = 0;
+    m->begun = false;
+    regex_open_pass_empty(m->open);
+    m->found = !regex_open_put(m->open, text, n, true, take_span, m, &ignored);
+    return m->found;
+}
+
+/* The next of all matches, from at->from on. */
+static void next_of_all(struct regex_work *w, struct regex_at *at, size_t n, bool *ret_found)
+{
+    struct all_matches *m = &w->all;
+    while (m->next < m->n &&
+           (m->at[m->next].start < at->from || (at->matched && m->at[m->next].end == at->end)))
+        m->next++;
+    *ret_found = m->next < m->n;
+    if (*ret_found) {
+        at->start = m->at[m->next].start;
+        at->end = m->at[m->next].end;
+    } else {
+        m->found = false;
+        end_search(w, n);
+    }
+}
+
 static int refuse_match(const struct regex *r, int why, size_t n, size_t from, struct err *e)
 {
     bool memory = why == PCRE2_ERROR_JIT_STACKLIMIT || why == PCRE2_ERROR_HEAPLIMIT ||
@@ -183,6 +257,11 @@ static int regex_find(const struct regex *r, struct regex_work *w, const char *t
                       struct regex_at *at, bool *ret_found, struct err *e)
 {
     uint64_t limit = MATCH_LIMIT + 16 * (uint64_t)n;
+    w->all.found &= at->from > 0 && w->all.r == r; /* else another search begins */
+    if (w->all.found) {
+        next_of_all(w, at, n, ret_found);
+        return 0;
+    }
     w->start = w->last = at->from;
     pcre2_set_match_limit(w->context, limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX);
     int got = pcre2_match(r->code, (PCRE2_SPTR)text, n, at->from, PCRE2_NO_UTF_CHECK, w->data,
@@ -190,6 +269,10 @@ static int regex_find(const struct regex *r, struct regex_work *w, const char *t
     *ret_found = got >= 0;
     if (got == PCRE2_ERROR_NOMATCH) {
         end_search(w, n);
+        return 0;
+    }
+    if (got < 0 && find_all(&w->all, r, text, n)) {
+        next_of_all(w, at, n, ret_found);
         return 0;
     }
     if (got < 0)

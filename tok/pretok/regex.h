@@ -9,7 +9,8 @@
  * regex_spell translates them to PCRE2.
  *
  * A pattern is immutable and shared by threads; a struct regex_work belongs to one. Matching has
- * limits, so that a pattern that explodes is an error and not a hang.
+ * limits, so that a pattern that explodes is an error and not a hang, unless it has a program
+ * (regex_prog.h), which then takes over.
  */
 
 #include <stdbool.h>

@@ -17,6 +17,7 @@ enum {
     OTHERS = 1024,       /* and so many of the others */
     BEFORE = 8,          /* bytes that are kept before those that may be read again */
     STEPS_EACH = 64,     /* bytes read for each byte of a text so far, */
+    WAYS_EACH = 256,     /* ways to match that are followed, */
     STEPS_FREE = 1 << 26 /* and of any text */
 };
 
@@ -57,6 +58,7 @@ struct regex_open {
     bool inside;  /* it is the match */
     bool empties; /* empty matches are passed on, too */
     uint64_t taken, work, total;
+    uint64_t followed; /* ways, over all characters */
     regex_open_span *put;
     void *arg;
     struct err *e;
@@ -101,6 +103,11 @@ struct regex_open *regex_open_create(const struct regex *r)
     return NULL;
 }
 
+bool regex_open_is_program(struct regex_open *o)
+{
+    return o->g || (!o->part && regex_open_prepare(o) && o->g);
+}
+
 void regex_open_destroy(struct regex_open *o)
 {
     if (!o)
@@ -124,7 +131,7 @@ void regex_open_reset(struct regex_open *o)
     o->start = o->end = o->last = 0;
     if (o->part)
         regex_part_begin(o->part);
-    o->begin = o->at = o->out = o->taken = o->total = 0;
+    o->begin = o->at = o->out = o->taken = o->total = o->followed = 0;
     o->before = NO_CHAR;
     o->found = o->matched = o->begun = o->inside = false;
 }
@@ -244,6 +251,7 @@ static void read_char(struct regex_open *o, uint32_t c, size_t k)
     o->way = o->next;
     o->next = swap;
     o->nways = o->nnext;
+    o->followed += o->nnext;
     o->before = c;
     o->at += k;
     o->work += k;
@@ -329,7 +337,8 @@ static int check_steps(struct regex_open *o)
                        "the pattern \"%.200s\" needs more than %d MiB of text to decide a match, "
                        "from byte %llu on",
                        regex_text(o->r), (int)(o->most >> 20), (unsigned long long)o->out);
-    if (o->total <= STEPS_FREE + STEPS_EACH * o->taken)
+    if (o->total <= STEPS_FREE + STEPS_EACH * o->taken &&
+        o->followed <= STEPS_FREE + WAYS_EACH * o->taken)
         return 0;
     return err_set(o->e, ERR_DATA,
                    "the pattern \"%.200s\" takes too many steps on %llu bytes of text, from byte "
@@ -439,6 +448,12 @@ struct regex_open *regex_open_create(const struct regex *r)
 {
     (void)r;
     return NULL;
+}
+
+bool regex_open_is_program(struct regex_open *o)
+{
+    (void)o;
+    return false;
 }
 
 void regex_open_destroy(struct regex_open *o)

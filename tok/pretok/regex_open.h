@@ -26,6 +26,9 @@ enum { REGEX_OPEN_KEPT = 48 << 20 /* bytes that are kept at most, unless a calle
 struct regex_open *regex_open_create(const struct regex *r);
 void regex_open_destroy(struct regex_open *o); /* accepts NULL */
 
+/* Whether the text is read once, by a program: in time that grows with it, whatever it is. */
+bool regex_open_is_program(struct regex_open *o);
+
 /* Keeps `most` bytes at most: for a pattern that shares REGEX_OPEN_KEPT with others. */
 void regex_open_limit(struct regex_open *o, size_t most);
 
