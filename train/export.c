@@ -8,6 +8,7 @@
 #include "base/core/hash.h"
 #include "base/core/log.h"
 #include "base/format/json.h"
+#include "base/io/file.h"
 #include "base/io/path.h"
 #include "train/hf/hf_export.h"
 #include "train/vocabulary/vocabulary.h"
@@ -32,6 +33,9 @@ int export_check(const struct job *j, struct err *e)
     int code = hf_export_check(o->export_hf, &rule, e);
     if (code)
         return err_hint(e, "name another folder after --export-hf, or remove that one");
+    code = job_is_first(j) ? file_try(o->export_hf, e) : 0;
+    if (code)
+        return code;
     for (size_t i = 0; i < sizeof(j->kept) / sizeof(j->kept[0]); i++)
         if (j->kept[i].len) /* a config.json that the model came with tells the family */
             return 0;

@@ -371,7 +371,7 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
                  (long long)o->threads, pool_cpus());
     j->rank_open = true;
     code = rank_open(&j->rank, &c, e);
-    if (!code && use == MODEL_TRAIN && job_is_first(j))
+    if (!code && use == MODEL_TRAIN && job_is_first(j) && !o->dry_run)
         code = tune_report(&j->tune, &j->rank.ops, o->tune_gemm, e);
     code = job_agree(j, code, e);
     if (!code && j->hf)

@@ -27,7 +27,7 @@
 struct save_lock {
     char *path; /* NULL: not taken */
     int fd;
-    bool made; /* the folder, by this process */
+    char *made; /* the outermost folder that this process created for it; NULL: none */
 };
 
 /* The processes that a job is. */

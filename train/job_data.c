@@ -224,7 +224,8 @@ int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
                                  .seed = (uint32_t)o->seed,
                                  .limit = j->spec.vocab,
                                  .pad = -1,
-                                 .save = !o->no_index_cache,
+                                 .save = !o->no_index_cache && (!o->dry_run || job_is_first(j)),
+                                 .trial = o->dry_run,
                                  .spare_test = true};
     for (int p = 0; p < PARTS; p++)
         c.own[p] = &j->lists.own[p];

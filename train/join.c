@@ -8,6 +8,8 @@
 
 #include "base/core/log.h"
 #include "base/core/mem.h"
+#include "base/io/file.h"
+#include "base/io/path.h"
 #include "train/comm/comm_tcp.h"
 #include "train/launch/meet.h"
 #include "train/launch/spawn.h"
@@ -30,6 +32,15 @@ static int check_token(const struct spawn *s, const struct token_wish *wish,
     struct job_token t;
     *ret_make = s->nodes == 1 && !token_is_given(environ, wish);
     return *ret_make ? 0 : token_find(&t, p, environ, wish, e);
+}
+
+/* The folder of the ranks' logs; in a dry run, whether it could be made. */
+static int open_logs(const char *folder, bool dry_run, struct err *e)
+{
+    char *first = path_join(folder, "rank_0000.log");
+    int code = file_try(first, e);
+    free(first);
+    return code || dry_run ? code : file_mkdirs(folder, e);
 }
 
 int join_start(const struct train_options *o, const struct launch_place *p, char **argv,
@@ -57,11 +68,15 @@ int join_start(const struct train_options *o, const struct launch_place *p, char
     int code = spawn_check(&s, e);
     if (!code)
         code = check_token(&s, &wish, p, &make, e);
+    if (!code && o->log_dir)
+        code = open_logs(o->log_dir, o->dry_run, e);
     if (code)
         return code;
     if (make)
         token_make(token);
     s.made_token = make ? token : NULL;
+    if (o->dry_run)
+        s.log_folder = NULL;
     return spawn_ranks(&s, "/proc/self/exe", argv, ret_exit, e);
 }
 

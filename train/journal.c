@@ -96,6 +96,26 @@ int journal_open(struct journal *j, const struct train_options *o, const struct 
     return j->metrics ? 0 : err_sys(e, errno, "%s: cannot write", j->path);
 }
 
+int journal_try(const struct train_options *o, struct err *e)
+{
+    char *metrics = o->metrics ? mem_strdup(o->metrics)
+                    : o->save  ? path_join(o->save, "metrics.jsonl")
+                               : NULL;
+    char *board = o->report.tensorboard ? path_join(o->report.tensorboard, "events") : NULL;
+    bool there = metrics && file_exists(metrics);
+    int code = board ? file_try(board, e) : 0;
+    FILE *f = metrics && !code ? fopen(metrics, "ae") : NULL;
+    if (metrics && !code && !f)
+        code = err_sys(e, errno, "%s: cannot write", metrics);
+    if (f)
+        fclose(f);
+    if (f && !there)
+        unlink(metrics);
+    free(metrics);
+    free(board);
+    return code;
+}
+
 void journal_open_silent(struct journal *j, const struct train_options *o, const struct rank *r)
 {
     *j = (struct journal){.o = o, .seq_length = r->config.seq_length, .silent = true};
@@ -461,6 +481,8 @@ bool journal_for_people(const struct job *j)
 void journal_introduce(const struct job *j)
 {
     struct buf b = {0};
+    if (!j->o->save && opts_origin(j->opts, "save-interval") == FROM_FLAG)
+        log_warn("--save-interval has no effect without --save");
     if (!j->o->save && !j->o->no_save)
         log_warn("without --save DIR the model is not kept (--no-save silences this warning)");
     rank_describe(&j->rank, &b);

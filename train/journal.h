@@ -46,6 +46,8 @@ struct journal {
 
 int journal_open(struct journal *j, const struct train_options *o, const struct rank *r,
                  int64_t iterations, struct err *e);
+/* What journal_open would fail with, before anything is written; nothing is left. */
+int journal_try(const struct train_options *o, struct err *e);
 /* The journal of a process that says nothing: journal_step finds what another's finds. */
 void journal_open_silent(struct journal *j, const struct train_options *o, const struct rank *r);
 

@@ -63,12 +63,12 @@ static void tell_names(const struct opts *o, const struct train_options *v,
 }
 
 /* A file of DeepSpeed's may say what options do not; a dry run tells of both. */
-static int read_deepspeed(struct opts *o, const struct train_options *v, struct err *e)
+static int read_deepspeed(struct opts *o, const struct train_options *v, bool tells, struct err *e)
 {
     bool asked =
         v->deepspeed && v->deepspeed_config && (o->verb == VERB_RUN || o->verb == VERB_PLAN);
-    int code = asked ? deepspeed_apply(o, v->deepspeed_config, v->dry_run ? stdout : NULL, e) : 0;
-    if (!v->dry_run)
+    int code = asked ? deepspeed_apply(o, v->deepspeed_config, tells ? stdout : NULL, e) : 0;
+    if (!tells)
         return code;
     tell_names(o, v, &(struct launch_place){.world = 1});
     struct err other;
@@ -106,9 +106,10 @@ int main(int argc, char **argv)
     }
     bool told = code && place.rank > 0; /* bad options: the first process says so */
     if (!code)
-        code = read_deepspeed(&o, &values, &e);
-    if (!code && !values.dry_run && !opts_answer(&o, stdout)) {
-        opts_warn_foreign(&o);
+        code = read_deepspeed(&o, &values, values.dry_run && !place.rank && !place.spawned, &e);
+    if (!code && !opts_answer(&o, stdout)) {
+        if (!values.dry_run) /* which has said more of them */
+            opts_warn_foreign(&o);
         log_set_level(values.common.quiet     ? LOG_WARN
                       : values.common.verbose ? LOG_DEBUG
                                               : LOG_INFO);

@@ -451,9 +451,11 @@ static const struct opt rows[] = {
             .help = "DeepSpeed's configuration: batch sizes, ZeRO stage, clipping, precision and "
                     "buckets are taken from it; what has no effect is named"),
     OPT_ROW(.name = "dry-run", .type = OPT_SWITCH, AT(dry_run), .group = "machine", .verbs = RUN,
-            .brief = "print what becomes of each option",
+            .brief = "check all that a start checks, and end",
             .help = "print what becomes of each option of the command line, those of Megatron-LM's "
-                    "and DeepSpeed's users too, and train nothing; train plan shows the memory"),
+                    "and DeepSpeed's users too, and start the run up to its first step, with the "
+                    "same errors and exit codes: data, tokenizer, checkpoint, memory, processes, "
+                    "folders; no file is left. Of several machines, start it on each"),
     OPT_ROW(.name = "exit-interval", .type = OPT_INT, AT(exit_interval), .max = 1e12, .meta = "N",
             .group = "machine", .verbs = RUN | PLAN, .idle = PLAN,
             .brief = "save and exit every N steps",

@@ -157,9 +157,10 @@ int job_prepare(struct job *j, struct err *e)
                          e);
     if (!code)
         code = open_data_in_turn(j, e);
-    if (!code && job_is_first(j))
+    bool writes = job_is_first(j) && !j->o->dry_run;
+    if (!code && writes)
         code = start_set_aside(j, e);
-    if (!code && job_is_first(j))
+    if (!code && writes)
         code = start_write_config(j, e);
     return job_agree(j, code, e);
 }

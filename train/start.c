@@ -29,7 +29,7 @@ int start_lock(struct job *j, struct err *e)
     int code = 0;
     if (!save)
         return 0;
-    l->made = !file_exists(save);
+    l->made = file_first_missing(save);
     l->path = path_join(save, ".lock");
     l->fd = -1;
     while (!code && !held && l->fd < 0) {
@@ -42,6 +42,8 @@ int start_lock(struct job *j, struct err *e)
         code = err_hint(e, "wait until it has ended, or name another folder by --save");
     }
     if (code) {
+        file_prune(save, l->made);
+        free(l->made);
         free(l->path);
         l->path = NULL;
     }
@@ -55,8 +57,8 @@ void start_unlock(struct job *j)
         return;
     unlink(l->path);
     close(l->fd);
-    if (l->made)
-        rmdir(j->o->save); /* refused unless it is empty */
+    file_prune(j->o->save, l->made);
+    free(l->made);
     free(l->path);
     l->path = NULL;
 }
@@ -578,8 +580,6 @@ int start_need(const struct job *j, struct err *e)
         err_set(e, ERR_USAGE, given ? "--lr 0 learns nothing" : "--lr is missing");
         return err_hint(e, "6e-4 suits 0.1 billion parameters, 1e-3 a tiny model");
     }
-    if (o->save_interval && !o->save)
-        return err_set(e, ERR_USAGE, "--save-interval is given, but no --save to save to");
     if (o->save && o->no_save)
         return err_set(e, ERR_USAGE, "--save and --no-save exclude each other");
     if (o->finetune && !o->load) {

@@ -471,6 +471,65 @@ static void start_meter(struct run *r)
     progress_update(&r->meter, r->meter.from, NULL);
 }
 
+/* --dry-run: the rest of a start, up to the first step, of which it reads the data. */
+static int rehearse(struct run *r, struct err *e)
+{
+    struct job *j = r->job;
+    const struct batch *b;
+    long long next = (long long)j->rank.at.iteration + 1;
+    bool some = j->rank.at.iteration < j->course.iterations;
+    int code = job_is_last(j) ? journal_try(j->o, e) : 0;
+    if (!code && j->ckpt && j->rank.at.iteration)
+        code = journal_read_skips(&r->journal, j->ckpt, e);
+    if (!code && some)
+        code = open_train(r, e);
+    if (!code && some && loader_next(r->train, &b, e))
+        code = err_wrap(e, "step %lld", next);
+    code = job_agree(j, code, e);
+    if (!code && some)
+        log_info("--dry-run ends here and leaves no file: the run would go on with step %lld",
+                 next);
+    else if (!code)
+        log_info("--dry-run ends here and leaves no file: the run would have no step to take");
+    return code;
+}
+
+/* From what is prepared to the end. */
+static int train(struct run *r, struct err *e)
+{
+    struct job *j = r->job;
+    int code = 0;
+    if (job_is_last(j))
+        code = journal_open(&r->journal, j->o, &j->rank, j->course.iterations, e);
+    else
+        journal_open_silent(&r->journal, j->o, &j->rank);
+    if (!code)
+        code = board_arguments(&r->journal.board, j->rank.at.iteration, j->opts, e);
+    if (!code) {
+        r->anomaly.factor = j->o->report.spike;
+        if (j->ckpt && j->rank.at.iteration) { /* it resumes */
+            anomaly_read(&r->anomaly, ckpt_state(j->ckpt, "recent_losses"));
+            code = journal_read_skips(&r->journal, j->ckpt, e);
+        }
+        code = job_agree(j, code ? code : journal_open_timers(&r->journal, &j->rank, e), e);
+    }
+    if (!code)
+        code = open_train(r, e);
+    if (!code) {
+        if (j->ckpt_is_own)
+            r->saved = j->rank.at.iteration;
+        guard_enter(j, WATCH_START);
+        stop_listen();
+        start_meter(r);
+        code = loop(r, e);
+    }
+    if (!code && job_is_first(j) && j->o->export_hf && r->ended)
+        code = export_model(j, j->rank.at.iteration, e);
+    if (!code && job_is_first(j))
+        journal_tell_wandb(j->o);
+    return code;
+}
+
 int verb_run(struct opts *opts, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
@@ -481,34 +540,8 @@ int verb_run(struct opts *opts, struct err *e)
     int code = job_prepare(&j, e);
     if (!code)
         journal_introduce(&j);
-    if (!code && job_is_last(&j))
-        code = journal_open(&r.journal, j.o, &j.rank, j.course.iterations, e);
-    else if (!code)
-        journal_open_silent(&r.journal, j.o, &j.rank);
     if (!code)
-        code = board_arguments(&r.journal.board, j.rank.at.iteration, opts, e);
-    if (!code) {
-        r.anomaly.factor = j.o->report.spike;
-        if (j.ckpt && j.rank.at.iteration) { /* it resumes */
-            anomaly_read(&r.anomaly, ckpt_state(j.ckpt, "recent_losses"));
-            code = journal_read_skips(&r.journal, j.ckpt, e);
-        }
-        code = job_agree(&j, code ? code : journal_open_timers(&r.journal, &j.rank, e), e);
-    }
-    if (!code)
-        code = open_train(&r, e);
-    if (!code) {
-        if (j.ckpt_is_own)
-            r.saved = j.rank.at.iteration;
-        guard_enter(&j, WATCH_START);
-        stop_listen();
-        start_meter(&r);
-        code = loop(&r, e);
-    }
-    if (!code && job_is_first(&j) && j.o->export_hf && r.ended)
-        code = export_model(&j, j.rank.at.iteration, e);
-    if (!code && job_is_first(&j))
-        journal_tell_wandb(j.o);
+        code = j.o->dry_run ? rehearse(&r, e) : train(&r, e);
     if (code && j.rank.comm.fn)
         guard_tell_others(&j, e);
     loader_destroy(r.train);

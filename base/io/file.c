@@ -541,6 +541,20 @@ static int replace(const char *path, const void *p, size_t n, bool remade, struc
     return code;
 }
 
+int file_try(const char *path, struct err *e)
+{
+    struct outfile f = {.fd = -1};
+    char *dir = path_dir(path), *made = file_first_missing(dir);
+    int code = file_mkdirs(dir, e);
+    if (!code)
+        code = outfile_open(&f, path, e);
+    outfile_abort(&f);
+    file_prune(dir, made);
+    free(made);
+    free(dir);
+    return code;
+}
+
 int file_replace(const char *path, const void *p, size_t n, struct err *e)
 {
     return replace(path, p, n, false, e);

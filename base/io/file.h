@@ -122,6 +122,10 @@ void file_sweep(const char *path);
  */
 int file_lock(const char *path, int *ret, bool *ret_held, struct err *e);
 
+/* 0 if a file could be created under that name, in a folder that exists or can be created: nothing
+ * is left of the attempt. */
+int file_try(const char *path, struct err *e);
+
 /* outfile_open + write + commit. */
 int file_replace(const char *path, const void *p, size_t n, struct err *e);
 

@@ -121,6 +121,7 @@ int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *
  */
 struct maps_wish {
     bool save, rebuild;
+    bool trial; /* with save: only whether they could be saved, nothing is written */
 };
 struct maps_found {
     bool reused;   /* the files existed and are valid */

@@ -99,6 +99,14 @@ void maps_at_finish(struct maps_at *at)
     *at = (struct maps_at){0};
 }
 
+static int hint_where(int code, struct err *e)
+{
+    if (code == ERR_IO && e && !e->hint[0])
+        err_hint(e, "index maps are kept next to the data: --data-cache-path FOLDER keeps them "
+                    "elsewhere, and train run --no-index-cache keeps none");
+    return code;
+}
+
 int maps_save_at(const struct maps *m, const struct maps_at *at, struct err *e)
 {
     const struct {
@@ -117,10 +125,13 @@ int maps_save_at(const struct maps *m, const struct maps_at *at, struct err *e)
     /* last: Megatron-LM takes the files as complete once all of them exist */
     if (!code && at->description && !file_exists(at->description))
         code = file_replace_remade(at->description, at->text.data, at->text.len, e);
-    if (code == ERR_IO && e && !e->hint[0])
-        err_hint(e, "index maps are kept next to the data: --data-cache-path FOLDER keeps them "
-                    "elsewhere, and train run --no-index-cache keeps none");
-    return code;
+    return code ? hint_where(code, e) : 0;
+}
+
+static int maps_may_be_saved(const struct maps_at *at, struct err *e)
+{
+    int code = file_try(at->path[0], e);
+    return code ? hint_where(code, e) : 0;
 }
 
 int maps_save(const struct maps *m, const struct maps_spec *spec, const char *prefix, struct err *e)
@@ -345,11 +356,13 @@ int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const st
 {
     struct err misfit = {0};
     bool *reused = &ret_found->reused;
-    *reused = !wish.rebuild && !reuse(spec, s, at, wish.save, ret, &misfit);
+    *reused = !wish.rebuild && !reuse(spec, s, at, wish.save && !wish.trial, ret, &misfit);
     snprintf(ret_found->why, sizeof(ret_found->why), "%s", any_there(at) ? misfit.msg : "");
     if (*reused)
         return 0;
-    if (!wish.save)
+    if (wish.save && wish.trial && maps_may_be_saved(at, e))
+        return e->code;
+    if (!wish.save || wish.trial)
         return build(spec, s, at, false, ret, e);
     int fd = lock(s), code = 0;
     *reused = !wish.rebuild && !reuse(spec, s, at, true, ret, NULL);

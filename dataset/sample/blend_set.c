@@ -96,6 +96,7 @@ static int open_list(struct blend_set *m, const struct blend_set_config *c,
                                .limit = c->limit,
                                .pad = c->pad,
                                .save = c->save,
+                               .trial = c->trial,
                                .rebuild = c->rebuild,
                                .idx_only = c->idx_only,
                                .plan_only = c->plan_only};
@@ -232,9 +233,10 @@ static int check_files(struct blend_set_share *p, struct err *e)
     return 0;
 }
 
-static int blend_set_open_files(struct blend_set_share *p, enum data_rules rules, struct err *e)
+static int blend_set_open_files(struct blend_set_share *p, const struct blend_set_config *c,
+                                struct err *e)
 {
-    bool narrow = rules == RULES_DEEPSPEED;
+    bool narrow = c->rules == RULES_DEEPSPEED;
     enum cache_stamp_state stamp =
         cache_stamp_check(p->stamp, NULL, (const char *const *)p->path, 2);
     int code = npy_open(&p->file[0], p->path[0], e);
@@ -254,7 +256,7 @@ static int blend_set_open_files(struct blend_set_share *p, enum data_rules rules
     p->sample = (const int64_t *)(const void *)f[1].data;
     if (!code && stamp != CACHE_STAMP_HOLDS)
         code = check_files(p, e);
-    if (!code && stamp != CACHE_STAMP_HOLDS)
+    if (!code && stamp != CACHE_STAMP_HOLDS && !c->trial)
         cache_stamp_write(p->stamp, NULL, (const char *const *)p->path, 2, NULL);
     if (!code)
         return 0;
@@ -320,14 +322,17 @@ static int obtain(struct blend_set_share *p, const struct blend_set_config *c, c
     struct buf text = {0};
     describe(p, c->rules, weight, all, all != NULL, &text);
     blend_set_name_files(p, c, &text);
-    p->reused = !c->rebuild && !blend_set_open_files(p, c->rules, NULL);
-    int fd = p->reused || !c->save ? -1 : open(c->cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    p->reused = !c->rebuild && !blend_set_open_files(p, c, NULL);
+    bool saves = c->save && !c->trial;
+    int fd = p->reused || !saves ? -1 : open(c->cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int code = 0;
     if (fd >= 0 && !flock(fd, LOCK_EX))
-        p->reused = !c->rebuild && !blend_set_open_files(p, c->rules, NULL);
+        p->reused = !c->rebuild && !blend_set_open_files(p, c, NULL);
     if (!p->reused)
         code = weave(p, weight, all, e);
-    if (!p->reused && !code && c->save)
+    if (!p->reused && !code && c->trial && c->save)
+        code = file_try(p->path[0], e);
+    if (!p->reused && !code && saves)
         code = save_blend(p, c->rules, c->cache, &text, e);
     if (fd >= 0)
         close(fd);
@@ -510,10 +515,8 @@ int blend_set_need(const struct blend_set *m, enum part p, struct err *e)
         return 0;
     if (m->empty[p])
         return need_more(m, p, e);
-    if (p == PART_TEST && m->lacking.code) {
-        *e = m->lacking;
-        return e->code;
-    }
+    if (p == PART_TEST && m->lacking.code)
+        return (*e = m->lacking).code;
     err_set(e, ERR_USAGE, "%s: the split has no %s share, or no samples of it were requested",
             m->nsource ? m->source[0].shard.prefix : "the data", part_name(p));
     return err_hint(e, "choose another --split, or do not evaluate on it");
@@ -552,8 +555,7 @@ uint64_t blend_set_there(const struct blend_set_share *p)
     uint64_t once = blend_set_once(p), sum = 0;
     for (size_t i = 0; i < p->n; i++)
         sum += one_epoch(p->set[i]);
-    bool whole = p->blended && once == p->count; /* no dataset has begun its second epoch */
-    return whole && !p->weight ? sum : once;
+    return p->blended && !p->weight && once == p->count ? sum : once;
 }
 
 /* Index files are checked again: they may have changed since. */

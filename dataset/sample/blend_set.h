@@ -25,7 +25,7 @@ struct blend_set_config {
     uint64_t samples[PARTS]; /* 0: skip the part; SAMPLES_ALL: every sample once */
     int64_t limit;
     int32_t pad;
-    bool save, rebuild, idx_only, plan_only; /* as in struct gpt_config */
+    bool save, trial, rebuild, idx_only, plan_only; /* as in struct gpt_config */
     bool spare_test;           /* a test share that cannot be served is left out (blend_set_need) */
     uint64_t maps;             /* files mapped at once; 0: the system's limit */
     struct core_folder *found; /* private to blend_set_open */

@@ -305,7 +305,7 @@ static int open_part(struct gpt_data *d, const struct gpt_config *c, const struc
                                  .extra = 1,
                                  .all_mixed = c->rules == RULES_V1,
                                  .wide = c->rules == RULES_DEEPSPEED};
-    struct maps_wish wish = {.save = c->save, .rebuild = c->rebuild};
+    struct maps_wish wish = {.save = c->save, .rebuild = c->rebuild, .trial = c->trial};
     code = c->plan_only ? plan_part(g, tokens, e) : gpt_name_files(g, c, tokens, e);
     if (!code && !c->plan_only)
         code = maps_obtain_at(&g->spec, &d->shard, &g->at, wish, &g->maps, &g->found, e);

@@ -72,6 +72,7 @@ struct gpt_config {
     int64_t limit;           /* ids must be below; the padded vocabulary size */
     int32_t pad;             /* -1: none */
     bool save;               /* save maps that had to be built */
+    bool trial;              /* with save: check that they could be saved, and write nothing */
     bool rebuild;            /* ignore existing ones */
     bool idx_only;           /* no .bin: maps are available, samples are not */
     bool plan_only;          /* no maps either: gpt_plan only */

@@ -71,5 +71,5 @@ mkdir -p run/old
 cp -r dist/iter_0000100 run/old
 expect 0 "$TRAIN" run $tiny --train-iters 2 --save run
 expect 0 "$CONVERT" verify run
-expect 0 "$TRAIN" run --dry-run --ckpt-format torch_dist
+expect 0 "$TRAIN" run --dry-run $tiny --train-iters 1 --no-save --ckpt-format torch_dist
 out_has "those of Megatron-LM and DeepSpeed are not read"

@@ -120,9 +120,12 @@ head -n 6 .out >got
 same want got
 out_has "8 options: 3 used, 2 without effect, 1 not supported, 2 unknown"
 err_has "3 of 8 options are not supported or unknown"
-expect 0 "$TRAIN" run --dry-run $tiny --train-iters 1 --save never --num-workers 4
+expect 0 "$TRAIN" run --dry-run $tiny --train-iters 1 --save never/so/deep --num-workers 4
 out_has ", 1 without effect, 0 not supported, 0 unknown"
+err_has "--dry-run ends here and leaves no file: the run would go on with step 1"
 no_file never
+expect 4 "$TRAIN" run --dry-run $bare --train-iters 1 --data-path nosuch --no-save
+err_has "nosuch.bin and nosuch.idx do not exist"
 for form in --dry_run --dry-run=true --dry_run=true; do
     expect 2 "$TRAIN" run $form --no-such --num-layers 4
     out_has "unknown        --no-such"
@@ -149,7 +152,7 @@ expect 0 "$TRAIN" run $tiny --data-path d_text_document --train-iters 1 --no-sav
 err_has "warning: --data-path was given twice, as 'd_text_document' and as 'd_text_document': both count (Megatron-LM takes the last)"
 
 t "a value may decide, and a switch may be denied"
-expect 0 "$TRAIN" run --dry-run --dataloader-type single --vocab-extra-ids=0 --no-use-flash-attn --no-openai-gelu --openai-gelu=false
+expect 0 "$TRAIN" run --dry-run $tiny --train-iters 1 --dataloader-type single --vocab-extra-ids=0 --no-use-flash-attn --no-openai-gelu --openai-gelu=false
 out_has "without effect --dataloader-type: data are mapped and read ahead by one thread"
 out_has "without effect --vocab-extra-ids: that is the default"
 out_has "without effect --no-use-flash-attn: attention has one implementation"
