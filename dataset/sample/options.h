@@ -61,6 +61,27 @@ struct data_flags {
                 .help = "whose rules for splits, blends, sample order and index file names: "      \
                         "Megatron core, Megatron-LM v1 or v2 (to 23.04), or Megatron-DeepSpeed")
 
+/* Rows of fill in the middle, for a struct S with the members fim_rate, fim_spm_rate, fim_prefix,
+ * fim_middle and fim_suffix; `i`: the verbs on which they have no effect. */
+#define FIM_FLAG_ROWS(S, v, i)                                                                     \
+    OPT_ROW(.name = "fim-rate", .type = OPT_REAL, .offset = offsetof(S, fim_rate), .def = "0",     \
+            .max = 1, .meta = "X", .group = "data", .verbs = v, .idle = i,                         \
+            .brief = "share of documents for fill-in-the-middle",                                  \
+            .help = "share of documents rearranged as prefix, suffix, middle (fill in the "        \
+                    "middle)"),                                                                    \
+        OPT_ROW(.name = "fim-spm-rate", .type = OPT_REAL, .offset = offsetof(S, fim_spm_rate),     \
+                .def = "0.5", .max = 1, .meta = "X", .group = "data", .verbs = v, .idle = i,       \
+                .needs = "fim-rate", .help = "share of these that begin with the suffix"),         \
+        OPT_ROW(.name = "fim-prefix-token", .type = OPT_TEXT, .offset = offsetof(S, fim_prefix),   \
+                .def = "<fim_prefix>", .meta = "PIECE", .group = "data", .verbs = v, .idle = i,    \
+                .needs = "fim-rate", .help = "token before a prefix"),                             \
+        OPT_ROW(.name = "fim-middle-token", .type = OPT_TEXT, .offset = offsetof(S, fim_middle),   \
+                .def = "<fim_middle>", .meta = "PIECE", .group = "data", .verbs = v, .idle = i,    \
+                .needs = "fim-rate", .help = "token before a middle"),                             \
+        OPT_ROW(.name = "fim-suffix-token", .type = OPT_TEXT, .offset = offsetof(S, fim_suffix),   \
+                .def = "<fim_suffix>", .meta = "PIECE", .group = "data", .verbs = v, .idle = i,    \
+                .needs = "fim-rate", .help = "token before a suffix")
+
 /* The lists named by the flags: one for all parts, or one per part. */
 struct data_lists {
     struct blend_list shared, own[PARTS];
