@@ -228,9 +228,12 @@ def refused(d):
     exported(d, src, code=2, words=["GELU"])
     shutil.rmtree(ckpt)
     shutil.rmtree(src)
-    hf.make("mistral-window", src)
-    exported(d, src, code=2, words=["window"])
-    shutil.rmtree(ckpt)
+    for name, word in (("mistral-window", "window"), ("gpt2-unscaled", "query scale"), ("gpt2-relu", "another activation"),
+                       ("gpt2-scaled-by-layer", "the layer's number")):
+        hf.make(name, src)
+        exported(d, src, code=2, words=[word])
+        shutil.rmtree(ckpt)
+        shutil.rmtree(src)
     model = hf.make("wide", src)
     with torch.no_grad():
         model.model.layers[1].mlp.up_proj.weight[5, 7] = float("inf")

@@ -274,11 +274,6 @@ static int check_model(const struct hf_export *x, struct err *e)
     if (s.position == SPEC_ROPE && s.rope_percent != 1)
         return err_set(e, ERR_USAGE, "%s: it turns a part of each head, which GGUF's %s does not",
                        path, a->name);
-    if (s.query_scalar > 0)
-        return err_set(e, ERR_USAGE,
-                       "%s: its attention scores are not divided by the root of a head's width, "
-                       "GGUF's %s divides by that",
-                       path, a->name);
     if (m->family == HF_GPT2 && s.act != SPEC_GELU_TANH)
         return err_set(e, ERR_USAGE,
                        "%s: its GELU is the exact one, GGUF's gpt2 has the one by tanh", path);
