@@ -157,6 +157,8 @@ int job_read_kept(struct job *j, struct err *e)
             code = file_read_plain(path, SMALL_MAX, &j->kept[i], e);
         free(path);
     }
+    if (!code && from)
+        code = hf_documents_read(&j->documents, from, e);
     free(config);
     return !code && j->o->freeze_pad ? find_pad(j, e) : code;
 }
@@ -176,5 +178,7 @@ int job_put_files(struct job *j, struct ckpt_writer *w, struct err *e)
     for (size_t i = 0; !code && i < KEPT; i++)
         if (j->kept[i].len)
             code = ckpt_put_bytes(w, kept[i], j->kept[i].data, j->kept[i].len, e);
+    if (!code)
+        code = hf_documents_put(&j->documents, w, e);
     return code;
 }

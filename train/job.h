@@ -17,6 +17,7 @@
 #include "train/ckpt/ckpt.h"
 #include "train/course/course.h"
 #include "train/engine/rank.h"
+#include "train/hf/hf_documents.h"
 #include "train/hf/hf_folder.h"
 #include "train/options.h"
 #include "train/tune/tune.h"
@@ -61,6 +62,7 @@ struct job {
     struct save_lock lock;
     struct buf kept[2];            /* files that checkpoints have of a model of Hugging Face */
     struct vocabulary_files files; /* and those of the tokenizer */
+    struct hf_documents documents; /* and its licence, readme and the like */
     struct spec spec;
     int64_t pad_id; /* of --freeze-pad-embedding */
     int64_t vocab;  /* true size, of tokenizer or data */

@@ -271,5 +271,6 @@ void job_close(struct job *j)
     vocabulary_files_finish(&j->files);
     for (size_t i = 0; i < sizeof(j->kept) / sizeof(j->kept[0]); i++)
         buf_finish(&j->kept[i]);
+    hf_documents_finish(&j->documents);
     start_unlock(j);
 }

@@ -272,9 +272,19 @@ done
 expect 2 gemma_run --load gemma-hf --save a
 err_has "--save a holds a run of another model than --load gemma-hf: "
 expect 0 diff -r gemma-before gemma
+echo "the licence" >gemma-hf/LICENSE
+truncate -s 17M gemma-hf/README.pdf
 expect 0 gemma_run --load gemma-hf --save begun
+err_has "gemma-hf/README.pdf: larger than 16777216 bytes"
 for again in "while it is there" "when it is gone"; do
     expect 0 gemma_run --load gemma-hf --save begun
     err_has "resuming from begun/iter_0000003"
     rm -rf gemma-hf
+done
+
+t "the licence of the model that a run began with is in its checkpoints and in what is exported of them"
+expect 0 "$TRAIN" run --load begun --save on --mock-data --tokenizer-type NullTokenizer --vocab-size 64 --seq-length 32 --lr 1e-3 --train-iters 5 --eval-iters 0 --device cpu --override-opt_param-scheduler --export-hf on-hf
+for folder in begun/iter_0000003 on/iter_0000005 on-hf; do
+    check [ "$(cat $folder/LICENSE)" = "the licence" ]
+    no_file $folder/README.pdf
 done

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/core/log.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "train/ckpt/manifest.h"
@@ -85,4 +86,47 @@ int hf_each_document(const char *folder,
     }
     free(name);
     return code;
+}
+
+static int read_one(void *arg, const char *path, const char *name, struct err *e)
+{
+    enum { HELD_MAX = 16 << 20 };
+    struct hf_documents *d = arg;
+    struct buf text = {0};
+    uint64_t size;
+    int code = file_size(path, &size, e);
+    if (!code && size > HELD_MAX) {
+        log_warn("%s: larger than %d bytes, checkpoints are written without it", path, HELD_MAX);
+        return 0;
+    }
+    if (!code)
+        code = file_read_plain(path, HELD_MAX, &text, e);
+    if (code)
+        return code;
+    d->at = mem_grow(d->at, d->n + 1, sizeof(*d->at));
+    d->at[d->n++] = (struct hf_document){mem_strdup(name), text};
+    return 0;
+}
+
+int hf_documents_read(struct hf_documents *d, const char *folder, struct err *e)
+{
+    return hf_each_document(folder, read_one, d, e);
+}
+
+int hf_documents_put(const struct hf_documents *d, struct ckpt_writer *w, struct err *e)
+{
+    int code = 0;
+    for (size_t i = 0; !code && i < d->n; i++)
+        code = ckpt_put_bytes(w, d->at[i].name, d->at[i].text.data, d->at[i].text.len, e);
+    return code;
+}
+
+void hf_documents_finish(struct hf_documents *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        free(d->at[i].name);
+        buf_finish(&d->at[i].text);
+    }
+    free(d->at);
+    *d = (struct hf_documents){0};
 }

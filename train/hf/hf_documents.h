@@ -9,7 +9,9 @@
 
 #include <stdbool.h>
 
+#include "base/core/buf.h"
 #include "base/core/err.h"
+#include "train/ckpt/ckpt.h"
 
 /* LICENSE, LICENSE-MODEL.md, USE_POLICY.md, Notice.txt, README.md, ... */
 bool hf_is_document(const char *name);
@@ -19,5 +21,19 @@ bool hf_is_document(const char *name);
 int hf_each_document(const char *folder,
                      int (*put)(void *arg, const char *path, const char *name, struct err *e),
                      void *arg, struct err *e);
+
+/* Documents in memory, for whoever writes them when their folder may be gone; zeroed: none. */
+struct hf_documents {
+    struct hf_document {
+        char *name;
+        struct buf text;
+    } * at;
+    size_t n;
+};
+
+/* Adds those of a folder. One of more than 16 MiB is passed over with a warning. */
+int hf_documents_read(struct hf_documents *d, const char *folder, struct err *e);
+int hf_documents_put(const struct hf_documents *d, struct ckpt_writer *w, struct err *e);
+void hf_documents_finish(struct hf_documents *d);
 
 #endif
