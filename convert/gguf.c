@@ -122,8 +122,9 @@ struct entry {
 /* What stands at an id that only the tokenizer's wrapper knows, or nobody. */
 static void fill_gap(struct entry *x, const struct tokenizer *t, int64_t id, struct arena *a)
 {
+    bool hf = tok_info(t)->type == TOK_HUGGINGFACE; /* which says what is special */
     x->text = id < tok_info(t)->vocab_size ? tok_piece(t, id, &x->n) : "";
-    x->type = CONTROL;
+    x->type = hf && *x->text && !tok_is_special(t, (int32_t)id) ? USER : CONTROL;
     if (*x->text)
         return;
     x->text = arena_printf(a, "[PAD%lld]", (long long)id);
@@ -382,6 +383,47 @@ static void gguf_put_id(struct gguf_keys *k, const char *key, int64_t id, int64_
         gguf_add_u32(k, key, (uint64_t)id);
 }
 
+/* Whether the pieces of a model have their ids in a tokenizer. */
+static bool same_pieces(const struct tokenizer *model, const struct tokenizer *t)
+{
+    int64_t n = tok_info(model)->vocab_size;
+    bool same = n <= tok_info(t)->vocab_size;
+    for (int64_t id = 0; id < n && same; id++) {
+        size_t a = 0, b = 0;
+        const char *p = tok_piece(model, id, &a), *q = tok_piece(t, id, &b);
+        same = a == b && !memcmp(p, q, a);
+    }
+    return same;
+}
+
+/*
+ * Which of a checkpoint's tokenizers a GGUF file is made of: beside a tokenizer.json its
+ * SentencePiece model, as by llama.cpp's own converter, which has scores and kinds of pieces. What
+ * the tokenizer.json adds to it is added by fill_gap. *ret_model: to be closed; NULL: `t` itself.
+ */
+static int read_source(struct recipe *r, const struct ckpt *c, const struct tokenizer *t,
+                       struct tokenizer **ret_model, struct err *e)
+{
+    struct err ignored;
+    char *path = path_join(ckpt_path(c), "tokenizer.model");
+    struct tok_options o = {.path = path, .type = TOK_GPT_SENTENCEPIECE};
+    struct tokenizer *model = NULL;
+    if (tok_info(t)->type == TOK_HUGGINGFACE && file_is_plain(path) &&
+        !tok_open(&o, &model, &ignored) && !same_pieces(model, t)) {
+        tok_close(model);
+        model = NULL;
+    }
+    const struct tokenizer *from = model ? model : t;
+    o = (struct tok_options){.path = tok_info(from)->path,
+                             .type = tok_info(from)->type,
+                             .dropout = GGUF_NO_DROPOUT,
+                             .no_template = true};
+    int code = recipe_read(r, from, &o, e);
+    free(path);
+    *ret_model = model;
+    return code;
+}
+
 int gguf_add_tokenizer(struct gguf_keys *k, const struct hf_export *x, const struct tokenizer *t,
                        struct buf *report, struct err *e)
 {
@@ -391,13 +433,12 @@ int gguf_add_tokenizer(struct gguf_keys *k, const struct hf_export *x, const str
         return 0;
     }
     const struct tok_info *info = tok_info(t);
-    const struct tok_options o = {
-        .path = info->path, .type = info->type, .dropout = GGUF_NO_DROPOUT, .no_template = true};
     int64_t rows = x->model.spec.vocab;
     struct hf_ids ids = vocabulary_ids(t);
     int adds[] = {-1, -1};
+    struct tokenizer *model = NULL;
     struct recipe r;
-    int code = recipe_read(&r, t, &o, e);
+    int code = read_source(&r, x->ckpt, t, &model, e);
     if (code)
         return code;
     if (r.from != RECIPE_SP)
@@ -409,6 +450,7 @@ int gguf_add_tokenizer(struct gguf_keys *k, const struct hf_export *x, const str
     if (!code && r.from != RECIPE_SP) /* llama.cpp's own rule for SentencePiece is transformers' */
         code = look_at_template(t, &ids, adds, e);
     recipe_finish(&r);
+    tok_close(model);
     gguf_put_id(k, "tokenizer.ggml.bos_token_id", ids.bos, rows);
     gguf_put_id(k, "tokenizer.ggml.eos_token_id", ids.eos, rows);
     gguf_put_id(k, "tokenizer.ggml.unknown_token_id", info->unk, rows);

@@ -444,7 +444,10 @@ static int export_opened(struct ckpt *c, const char *dst, const struct cli *v,
                                   .ids = {-1, ckpt_meta(c)->eod, -1}};
     if (x.tokenizer)
         o.ids = vocabulary_ids(x.tokenizer);
-    code = hf_export_plan(&plan, c, &o, e);
+    if (x.tokenizer && v->to == CLI_HF && !v->like)
+        code = vocabulary_export_check(x.tokenizer, e);
+    if (!code)
+        code = hf_export_plan(&plan, c, &o, e);
     if (!code) {
         code = v->to == CLI_GGUF ? export_gguf(&plan, dst, v, x.tokenizer, e)
                : v->dry_run      ? export_plan(&plan, dst, e)

@@ -36,6 +36,10 @@ int export_check(const struct job *j, struct err *e)
     code = job_is_first(j) ? file_try(o->export_hf, e) : 0;
     if (code)
         return code;
+    if (j->tokenizer && job_is_first(j))
+        code = vocabulary_export_check(j->tokenizer, e);
+    if (code)
+        return err_hint(e, "without --export-hf the run keeps checkpoints alone");
     for (size_t i = 0; i < sizeof(j->kept) / sizeof(j->kept[0]); i++)
         if (j->kept[i].len) /* a config.json that the model came with tells the family */
             return 0;

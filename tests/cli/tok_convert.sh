@@ -67,15 +67,24 @@ expect 2 "$TOK" convert h/tokenizer.json x.model
 err_has "a SentencePiece model cannot express the pre_tokenizer ByteLevel"
 
 t "what its proof finds is listed, and nothing is written"
-printf 'ba ko\n<sep>ba\n' >bad.txt
+printf 'ba ko\n<sep>ba\n<sep>\n' >bad.txt
 expect 7 "$TOK" convert u.model u.json --proof bad.txt
-err_has "different ids for 1 of 2 documents: nothing was written"
-out_has '  1  0  '
+err_has "different ids for 1 of 3 documents: nothing was written"
+out_has '  2  0  '
 no_file u.json
 no_temps .
 expect 0 "$TOK" convert u.model u.json
-err_has "a text that begins with a space or a user-defined piece gets no"
+err_has "a text that is nothing but a user-defined piece gets no"
 err_has "written unchecked"
+
+t "texts that begin with user-defined pieces, a line feed among them, and lines that end in CR LF"
+"$TOK" train -q --preset ucllm --input text.txt --model_prefix n --vocab_size 330
+printf '%s\n' '{"text":"\nba ko\n\n"}' '{"text":"<s>ba"}' '{"text":"ba\r\nko  mi<EOD>"}' '{"text":" \n"}' \
+    '{"text":"\r\nba"}' '{"text":""}' '{"text":"<s></s><pad>"}' '{"text":"ba"}' >begin.jsonl
+expect 0 "$TOK" convert n.model n.json --proof begin.jsonl
+out_has "documents_other_ids       0"
+expect 0 "$TOK" convert n.json n2.model --proof begin.jsonl
+out_has "documents_other_ids       0"
 
 t "a vocab.txt"
 expect 0 "$TOK" convert vocab.txt w.json

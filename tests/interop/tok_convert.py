@@ -222,16 +222,17 @@ def trained_to_json(d):
 
 @case
 def user_defined_to_json(d):
-    """As tokenizers has no way to put the mark before a token at the start of a text, such texts differ, and are told."""
+    """As tokenizers has no way to put the mark before a token that is all of a text, such texts differ, and are told."""
     m = train(d, "user", model_type="bpe", vocab_size=3000, byte_fallback=True, remove_extra_whitespaces=False,
               user_defined_symbols=["<s>", "</s>", "<sep>"], normalization_rule_name="identity", character_coverage=0.98)
     run("convert", "-q", "--overwrite", m, f"{d}/t.json")
-    some = [x for x in texts() if not x.startswith((" ", "▁", "<s>", "---"))] + ["a<sep>b", "a <sep> b", "a<sep><sep>  b"]
+    some = [x for x in texts() if x not in ("<s>", "</s>", "<sep>")]
+    some += ["a<sep>b", "a <sep> b", "a<sep><sep>  b", "<sep>a", " <s>", "<s><sep>"]
     same(ids(load(f"{d}/t.json"), some), sentencepiece.SentencePieceProcessor(model_file=m).encode(some), some)
     with open(f"{d}/bad.txt", "w") as f:
-        f.write("a\nb<sep>c\n<sep>d\n")
+        f.write("a\nb<sep>c\n<sep>d\n<sep>\n")
     r = run("convert", "--overwrite", m, f"{d}/u.json", "--proof", f"{d}/bad.txt", code=7)
-    assert "1 of 3 documents" in r.stderr and not os.path.exists(f"{d}/u.json"), r.stderr
+    assert "1 of 4 documents" in r.stderr and not os.path.exists(f"{d}/u.json"), r.stderr
 
 
 @case

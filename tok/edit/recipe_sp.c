@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/format/json.h"
+#include "base/core/bytes.h"
 #include "base/core/mem.h"
 #include "tok/text/base64.h"
 #include "tok/edit/recipe.h"
@@ -12,9 +13,12 @@
 /*
  * A SentencePiece model as a tokenizer.json and back, following transformers' converters.
  *
- * User-defined pieces become added tokens, which split a text; so that only its first part gets the
- * mark for a space, the pre-tokenizer prepends it (Metaspace, "first"). Without them the normalizer
- * does, as for Llama-2, which is exact.
+ * The normalizer prepends the mark for a space, as for Llama-2. User-defined pieces become added
+ * tokens that are matched in normalized text, as SentencePiece matches them, so that a text may
+ * begin with one behind the mark; they are normalized themselves, and the mark is taken from a text
+ * that is nothing but one of them. If the rules would change a piece, which SentencePiece protects
+ * from them, added tokens are matched in raw text and split it: then the pre-tokenizer prepends the
+ * mark to its first part (Metaspace, "first"), unless that is a token.
  */
 
 #define MARK "\u2581"
@@ -69,17 +73,126 @@ static const char *recipe_sp_join(struct recipe *r, struct buf *b, const char *t
     return component;
 }
 
-/* The normalizer's rules, without the mark at the start. */
-static size_t put_rules(const struct recipe *r, struct buf *b)
+/* ---- user-defined pieces -------------------------------------------------------------------- */
+
+/* The unit of the trie (tok/text/charsmap.c) at which a key ends that the text begins with, and the
+ * key's length; -1: none. The trie was checked. */
+static int64_t rule_at(const struct sp_normalizer *n, const char *p, size_t len, size_t *ret_key)
+{
+    const unsigned char *trie = n->charsmap + 4;
+    uint32_t u = n->charsmap_size ? load_u32(trie) : 0;
+    uint32_t at = (u >> 10) << ((u & (1u << 9)) >> 6);
+    for (size_t i = 0; i < len && n->charsmap_size; i++) {
+        at ^= (unsigned char)p[i];
+        u = load_u32(trie + (size_t)at * 4);
+        if ((u & 0x800000ffu) != (unsigned char)p[i])
+            return -1;
+        if (u & (1u << 8))
+            return *ret_key = i + 1, (int64_t)at;
+        at ^= (u >> 10) << ((u & (1u << 9)) >> 6);
+    }
+    return -1;
+}
+
+/* Is the carriage return a space? */
+static bool return_is_space(const struct sp_normalizer *n)
+{
+    size_t key;
+    int64_t at = rule_at(n, "\r", 1, &key);
+    if (at < 0)
+        return false;
+    const unsigned char *trie = n->charsmap + 4;
+    uint32_t u = load_u32(trie + (size_t)at * 4);
+    uint32_t leaf = (uint32_t)at ^ ((u >> 10) << ((u & (1u << 9)) >> 6));
+    uint32_t text = load_u32(trie + (size_t)leaf * 4) & 0x7fffffffu;
+    return !strcmp((const char *)trie + load_u32(n->charsmap) + text, " ");
+}
+
+/* Do the rules leave a piece as it is, once that of a piece of one byte is taken out? */
+static bool stays(const struct sp_normalizer *n, const struct recipe_piece *p)
+{
+    bool same = !n->remove_extra_whitespaces || (!strstr(p->text, " ") && !strstr(p->text, MARK));
+    size_t k;
+    for (size_t i = 0; i < p->n && p->n > 1 && same; i++)
+        same = rule_at(n, p->text + i, p->n - i, &k) < 0;
+    return same && (p->n > 1 || (unsigned char)*p->text < 0x80);
+}
+
+enum { PATTERN_MOST = 1 << 14 }; /* bytes of the pattern that names all user-defined pieces */
+
+/* Can they be matched in normalized text? */
+static bool match_normalized(const struct recipe *r)
+{
+    size_t sum = 0;
+    bool all = r->sp.count[SP_USER] && r->sp.normalizer.add_dummy_prefix;
+    for (size_t i = 0; i < r->npieces && all; i++)
+        if (r->piece[i].type == SP_USER) {
+            sum += 2 * r->piece[i].n + 1;
+            all = r->piece[i].n && stays(&r->sp.normalizer, &r->piece[i]) && sum < PATTERN_MOST;
+        }
+    return all;
+}
+
+/* Takes the mark from a text that is one of them. */
+static void put_alone(const struct recipe *r, struct buf *b)
+{
+    struct buf pattern = {0};
+    buf_addf(&pattern, "\\A%s(?=(?:", r->sp.normalizer.escape_whitespaces ? MARK : " ");
+    for (size_t i = 0, n = 0; i < r->npieces; i++) {
+        const struct recipe_piece *p = &r->piece[i];
+        if (p->type != SP_USER)
+            continue;
+        buf_adds(&pattern, n++ ? "|" : "");
+        for (size_t k = 0; k < p->n; k++) {
+            unsigned char c = (unsigned char)p->text[k];
+            bool plain = c >= 0x80 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                         (c >= 'A' && c <= 'Z');
+            if (c < 0x20 || c == 0x7f)
+                buf_addf(&pattern, "\\x%02x", c);
+            else
+                buf_addf(&pattern, "%s%c", plain ? "" : "\\", c);
+        }
+    }
+    buf_adds(&pattern, ")\\z)");
+    buf_adds(b, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":");
+    jsonw_string(b, pattern.data, pattern.len);
+    buf_adds(b, "},\"content\":\"\"},");
+    buf_finish(&pattern);
+}
+
+/* The rules; without those for user-defined pieces of one byte, if `normalized`. */
+static size_t put_charsmap(const struct recipe *r, bool normalized, struct buf *b)
 {
     const struct sp_normalizer *n = &r->sp.normalizer;
-    size_t steps = 0;
-    if (n->charsmap_size) {
-        buf_adds(b, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"");
-        base64_put(b, n->charsmap, n->charsmap_size);
-        buf_adds(b, "\"},");
-        steps++;
+    struct buf map = {0};
+    bool feed = false;
+    size_t key;
+    buf_add(&map, n->charsmap, n->charsmap_size);
+    for (size_t i = 0; i < r->npieces && normalized; i++) {
+        const struct recipe_piece *p = &r->piece[i];
+        int64_t at = p->type == SP_USER && p->n == 1 ? rule_at(n, p->text, 1, &key) : -1;
+        if (at < 0)
+            continue;
+        unsigned char *unit = (unsigned char *)map.data + 4 + (size_t)at * 4;
+        unit[1] &= 0xfe; /* no key ends here */
+        feed |= *p->text == '\n';
     }
+    /* tokenizers takes CR LF as one character, and would make one space of both */
+    feed = (feed || !n->remove_extra_whitespaces) && return_is_space(n);
+    if (feed)
+        put_replace(b, "Regex", "\\\\r(?=\\\\n)", " ");
+    buf_adds(b, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"");
+    base64_put(b, (const unsigned char *)map.data, map.len);
+    buf_adds(b, "\"},");
+    buf_finish(&map);
+    return feed ? 2 : 1;
+}
+
+/* The normalizer's rules, without the mark at the start. */
+static size_t put_rules(const struct recipe *r, bool normalized, struct buf *b)
+{
+    const struct sp_normalizer *n = &r->sp.normalizer;
+    size_t steps = n->charsmap_size ? put_charsmap(r, normalized, b) : 0;
     if (n->remove_extra_whitespaces) {
         /* marks at the end are dropped even if they are in the text */
         put_replace(b, "Regex",
@@ -117,13 +230,17 @@ static void put_decoder(struct recipe *r)
     buf_finish(&b);
 }
 
-/* Do all pieces have marks only at the start? Then no piece spans a space. */
-static bool marks_begin(const struct recipe *r)
+/* Do all pieces have marks only at the start? Then no piece spans a space. User-defined ones that
+ * are matched in normalized text have none. */
+static bool marks_begin(const struct recipe *r, bool normalized)
 {
-    for (size_t i = 0; i < r->npieces; i++)
-        if (r->piece[i].type == SP_NORMAL && r->piece[i].n > 1 &&
-            strstr(r->piece[i].text + 1, MARK))
+    for (size_t i = 0; i < r->npieces; i++) {
+        const struct recipe_piece *p = &r->piece[i];
+        if (p->type == SP_NORMAL && p->n > 1 && strstr(p->text + 1, MARK))
             return false;
+        if (p->type == SP_USER && normalized && strstr(p->text, MARK))
+            return false;
+    }
     return true;
 }
 
@@ -132,14 +249,19 @@ static void put_parts(struct recipe *r)
     const struct sp_normalizer *n = &r->sp.normalizer;
     bool user = r->sp.count[SP_USER] > 0, unigram = r->model == MODEL_UNIGRAM;
     struct buf b = {0};
-    size_t steps = put_rules(r, &b);
-    bool first = user && n->add_dummy_prefix;
+    bool normalized = match_normalized(r);
+    size_t steps = put_rules(r, normalized, &b);
+    bool first = user && n->add_dummy_prefix && !normalized;
     if (n->add_dummy_prefix && !first) {
         buf_addf(&b, "{\"type\":\"Prepend\",\"prepend\":\"%s\"},",
                  n->escape_whitespaces ? MARK : " ");
         steps++;
     }
-    bool split = unigram && n->escape_whitespaces && marks_begin(r);
+    if (normalized) {
+        put_alone(r, &b);
+        steps++;
+    }
+    bool split = unigram && n->escape_whitespaces && marks_begin(r, normalized);
     if (n->escape_whitespaces && !first && !split) {
         put_replace(&b, "String", " ", MARK);
         steps++;
@@ -152,6 +274,11 @@ static void put_parts(struct recipe *r)
         recipe_note(r,
                     "a text that begins with a space or a user-defined piece gets no %s of "
                     "its own from a tokenizer.json",
+                    MARK);
+    if (normalized)
+        recipe_note(r,
+                    "a text that is nothing but a user-defined piece gets no %s of its own from a "
+                    "tokenizer.json",
                     MARK);
     buf_finish(&b);
 }
@@ -175,12 +302,14 @@ static void hide_pieces(struct recipe *r)
 
 static void put_tokens(struct recipe *r)
 {
+    bool normalized = match_normalized(r);
     for (size_t i = 0; i < r->npieces; i++) {
         const struct recipe_piece *p = &r->piece[i];
         if (p->type != SP_CONTROL && p->type != SP_UNKNOWN && p->type != SP_USER)
             continue;
         struct recipe_token *t = recipe_add_token(r, p->text, p->n, (int32_t)i);
         t->special = p->type != SP_USER;
+        t->normalized = normalized && p->type == SP_USER;
     }
 }
 

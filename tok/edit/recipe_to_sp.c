@@ -38,7 +38,10 @@ static bool take_replace(const struct norm_step *s, struct rules *n)
         return n->collapse = true;
     if ((!strcmp(pattern, ends[0]) || !strcmp(pattern, ends[1])) && !s->content.n)
         return n->strip = true;
-    return false;
+    /* before a user-defined piece alone, and CR before LF: recipe_sp.c */
+    if (n->prefix && !strncmp(pattern, "\\A" MARK "(?=", 8) && !s->content.n)
+        return true;
+    return !strcmp(pattern, "\\r(?=\\n)") && text_is(s->content, " ");
 }
 
 static bool take_norm(const struct pipe_spec *s, struct rules *n)
@@ -46,7 +49,7 @@ static bool take_norm(const struct pipe_spec *s, struct rules *n)
     for (size_t i = 0; i < s->nnorm; i++) {
         const struct norm_step *step = &s->norm[i];
         bool ok = false;
-        if (step->kind == NORM_PRECOMPILED && i == 0) {
+        if (step->kind == NORM_PRECOMPILED && i <= 1 && !n->charsmap.n) {
             n->charsmap = step->content;
             ok = true;
         } else if (step->kind == NORM_REPLACE) {

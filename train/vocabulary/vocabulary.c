@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/vocabulary/vocabulary.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/core/log.h"
 #include "base/core/mem.h"
@@ -78,24 +82,54 @@ struct hf_ids vocabulary_ids(const struct tokenizer *t)
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-static int write_json(const struct tokenizer *t, const char *path, struct err *e)
+/* Its tokenizer.json; the caller finishes `f`. */
+static int make_json(const struct tokenizer *t, const char *path, struct recipe_file f[2],
+                     size_t *ret_n, struct err *e)
 {
     const struct tok_info *info = tok_info(t);
     const struct tok_options o = {
         .path = info->path, .type = info->type, .dropout = NO_DROPOUT, .no_template = true};
     struct recipe r;
-    struct recipe_file f[2];
-    size_t n = 0;
+    *ret_n = 0;
     int code = recipe_read(&r, t, &o, e);
     if (code)
         return code;
     code = recipe_to(&r, RECIPE_HF, e);
     if (!code)
-        code = recipe_files(&r, RECIPE_HF, path, f, &n, e);
+        code = recipe_files(&r, RECIPE_HF, path, f, ret_n, e);
+    recipe_finish(&r);
+    return code;
+}
+
+static int write_json(const struct tokenizer *t, const char *path, struct err *e)
+{
+    struct recipe_file f[2];
+    size_t n = 0;
+    int code = make_json(t, path, f, &n, e);
     if (!code)
         code = file_replace(path, f[0].content.data, f[0].content.len, e);
     recipe_files_finish(f, n);
-    recipe_finish(&r);
+    return code;
+}
+
+/* JSON under the name of a SentencePiece model, where checkpoints of earlier versions had it. */
+static int name_json(const struct tokenizer *t, const char *folder, struct err *e)
+{
+    const char *name = tok_info(t)->type == TOK_HUGGINGFACE ? "tokenizer.json"
+                       : tok_info(t)->type == TOK_TIKTOKEN  ? "tekken.json"
+                                                            : "vocab.json";
+    char *is = path_join(folder, "tokenizer.model"), *to = path_join(folder, name);
+    char first = 0;
+    int code = 0;
+    FILE *f = file_is_plain(is) ? fopen(is, "rb") : NULL;
+    while (f && fread(&first, 1, 1, f) == 1 && strchr(" \t\r\n", first) && first)
+        ;
+    if (f)
+        fclose(f);
+    if (f && (first == '{' || first == '[') && rename(is, to))
+        code = err_sys(e, errno, "%s: cannot be renamed to %s", is, name);
+    free(is);
+    free(to);
     return code;
 }
 
@@ -104,7 +138,9 @@ static void vocabulary_put_token(struct buf *b, const struct tokenizer *t, const
 {
     size_t n = 0;
     const char *piece = id >= 0 ? tok_piece(t, id, &n) : NULL;
-    if (!piece || !n)
+    /* one that is not special would become so, and the file another tokenizer */
+    bool makes = tok_info(t)->type == TOK_HUGGINGFACE && id >= 0 && !tok_is_special(t, (int32_t)id);
+    if (!piece || !n || makes)
         return;
     buf_adds(b, b->data[b->len - 1] == '{' ? "\n  " : ",\n  ");
     jsonw_key(b, key);
@@ -136,6 +172,11 @@ static int write_companions(const struct tokenizer *t, const char *folder, int64
                             struct err *e)
 {
     struct buf b = {0};
+    char *config = path_join(folder, "tokenizer_config.json");
+    bool complete = file_exists(config); /* and with what it does not say, too */
+    free(config);
+    if (complete)
+        return 0;
     put_tokens(&b, t);
     buf_adds(&b, "\n}\n");
     int code = write_if_missing(folder, "special_tokens_map.json", &b, e);
@@ -244,6 +285,50 @@ static int self_test(const struct tokenizer *from, const struct tokenizer *to, s
     return code;
 }
 
+/* A tokenizer from a file in memory. */
+static int open_text(const struct buf *text, struct tokenizer **ret, struct err *e)
+{
+    char path[64];
+    int fd = memfd_create("tokenizer.json", MFD_CLOEXEC);
+    *ret = NULL;
+    if (fd < 0)
+        return err_sys(e, errno, "a file in memory cannot be made");
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    const struct tok_options o = {.path = path, .no_template = true, .no_digest = true};
+    int code = fd_write_all(fd, path, text->data, text->len, e);
+    if (!code)
+        code = tok_open(&o, ret, e);
+    close(fd);
+    return code;
+}
+
+int vocabulary_export_check(const struct tokenizer *t, struct err *e)
+{
+    const struct tok_info *info = tok_info(t);
+    struct tok_options a = {
+        .path = info->path, .type = info->type, .no_template = true, .no_digest = true};
+    struct tokenizer *from = NULL, *to = NULL;
+    struct recipe_file f[2];
+    struct buf report = {0};
+    size_t n = 0;
+    if (info->type == TOK_HUGGINGFACE || !info->path)
+        return 0;
+    int code = make_json(t, "tokenizer.json", f, &n, e);
+    if (!code)
+        code = open_text(&f[0].content, &to, e);
+    if (!code)
+        code = tok_open(&a, &from, e);
+    if (!code)
+        code = self_test(from, to, &report, e);
+    if (code)
+        err_wrap(e, "%s: its tokenizer.json for Hugging Face", info->path);
+    recipe_files_finish(f, n);
+    tok_close(from);
+    tok_close(to);
+    buf_finish(&report);
+    return code;
+}
+
 int vocabulary_export(const struct tokenizer *t, const char *folder, int64_t positions,
                       struct buf *report, struct err *e)
 {
@@ -252,7 +337,9 @@ int vocabulary_export(const struct tokenizer *t, const char *folder, int64_t pos
     const struct tok_info *info = tok_info(t);
     struct tok_options a = {.path = info->path, .type = info->type, .no_template = true};
     struct tok_options b = {.path = path, .no_template = true};
-    int code = file_exists(path) ? 0 : write_json(t, path, e);
+    int code = name_json(t, folder, e);
+    if (!code && !file_exists(path))
+        code = write_json(t, path, e);
     if (!code)
         code = write_companions(t, folder, positions, e);
     if (!code)

@@ -22,8 +22,16 @@ int vocabulary_of_ckpt(const struct ckpt *c, struct tokenizer **ret, struct err 
 struct hf_ids vocabulary_ids(const struct tokenizer *t);
 
 /*
+ * Whether vocabulary_export will succeed, before anything is written: a tokenizer that is no
+ * tokenizer.json is converted in memory and tested. ERR_USAGE: it has no such form; ERR_INTEGRITY:
+ * the form gives other ids.
+ */
+int vocabulary_export_check(const struct tokenizer *t, struct err *e);
+
+/*
  * Completes the tokenizer of an exported folder: tokenizer.json made of a tokenizer that has none,
- * tokenizer_config.json and special_tokens_map.json where they are missing. What the two tokenizers
+ * tokenizer_config.json and special_tokens_map.json where they are missing; JSON that an earlier
+ * version put into checkpoints as tokenizer.model gets its own name. What the two tokenizers
  * make of texts with Japanese, special tokens, runs of newlines and of spaces is compared and
  * appended to `report`. ERR_INTEGRITY where ids differ. `positions`: of the model.
  */
