@@ -2,6 +2,7 @@
 #include "train/join.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -53,6 +54,7 @@ int join_start(const struct train_options *o, const struct launch_place *p, char
                       .master_port = (int)o->master_port,
                       .log_folder = o->log_dir};
     *ret_exit = -1;
+    signal(SIGPIPE, SIG_IGN); /* a run goes on when nobody reads what it prints */
     bool asked = s.per_node > 1 || s.nodes > 1;
     if (asked && p->by != LAUNCH_ALONE && p->by != LAUNCH_TORCHRUN && p->rank == 0)
         log_warn("--nproc-per-node and --nnodes have no effect: %s has started this process",

@@ -114,10 +114,8 @@ int main(int argc, char **argv)
                       : values.common.verbose ? LOG_DEBUG
                                               : LOG_INFO);
         tell_names(&o, &values, &place);
-        if (o.verb == VERB_RUN) { /* which goes on when nobody reads what it prints */
-            signal(SIGPIPE, SIG_IGN);
+        if (o.verb == VERB_RUN)
             code = join_start(&values, &place, argv, &ended, &e);
-        }
         if (!code && ended < 0)
             code = join_world(&join, &values, &place, &world, &e);
         world.local = place.local_rank < 0 ? world.rank : place.local_rank;

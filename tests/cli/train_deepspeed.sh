@@ -165,10 +165,9 @@ expect 0 "$TRAIN" run $run $ds
 err_has "ds.json: unknown key train_batchsize (did you mean train_batch_size?)"
 err_has "ds.json: unknown key zero_optimization.reduce_bucketsize (did you mean zero_optimization.reduce_bucket_size?)"
 err_has "ds.json: unknown key qqqqqqqqqq"
-expect 2 "$TRAIN" run --dry-run $run $ds
+expect 0 "$TRAIN" run --dry-run $run $ds
 out_has "unknown        ds.json: train_batchsize: perhaps train_batch_size"
 out_has "ds.json: 3 keys: 0 used, 0 without effect, 0 not supported, 3 unknown"
-err_has "ds.json: 3 of 3 keys are not supported or unknown"
 
 t "a file that cannot be read, or is not one"
 expect 4 "$TRAIN" run $run --deepspeed --deepspeed_config none.json

@@ -17,6 +17,7 @@ echo 1 >foreign/latest
 mkdir -p foreign/global_step1
 : >foreign/global_step1/mp_rank_00_model_states.pt
 echo '{"train_batch_size": 4, "train_micro_batch_size_per_gpu": 2}' >ds.json
+echo '{"train_batch_sise": 4, "x": {"y": 1}}' >strange.json
 echo '{"train_batch_size": 4,' >wrong.json
 echo '{"train_batch_size": 7, "zero_optimization": {"stage": 9}}' >odd.json
 tiny=$(echo "$tiny" | sed 's/--log-interval 5//; s/--eval-i[a-z]* [0-9]*//g')

@@ -48,7 +48,7 @@ def right():
         "--nproc-per-node 2 --pipeline-model-parallel-size 2", "--nproc-per-node 2 --context-parallel-size 2",
         "--nproc-per-node 2 --use-distributed-optimizer", "--control-file c", "--tokenizer-type NullTokenizer",
         "--timing-log-level 2 --timing-log-option all --save timed", "--save ckpt", "--train-iters 2 --save ckpt",
-        "--use-mcore-models --num-workers 4", "--deepspeed --deepspeed_config ds.json", "--export-hf out --save exported " + LLAMA,
+        "--use-mcore-models --num-workers 4", "--deepspeed --deepspeed_config ds.json", "--deepspeed --deepspeed_config strange.json", "--export-hf out --save exported " + LLAMA,
     ):
         yield BASE + more.split()
     bare = without(BASE, "data-path", "split")

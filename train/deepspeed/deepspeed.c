@@ -346,7 +346,7 @@ static int apply_root(struct ds_reading *r)
 
 static int say_counts(struct ds_reading *r)
 {
-    int bad = r->n[REJECTED] + r->n[UNKNOWN], all = r->n[USED] + r->n[IDLE] + bad;
+    int bad = r->n[REJECTED], all = r->n[USED] + r->n[IDLE] + bad + r->n[UNKNOWN];
     if (r->idle.len)
         log_warn("%s: without effect here: %s (%s run --dry-run says why)", r->file,
                  buf_str(&r->idle), r->o->table->program);
@@ -354,8 +354,7 @@ static int say_counts(struct ds_reading *r)
         return 0;
     fprintf(r->out, "%s: %d keys: %d used, %d without effect, %d not supported, %d unknown\n",
             r->file, all, r->n[USED], r->n[IDLE], r->n[REJECTED], r->n[UNKNOWN]);
-    return bad ? err_set(r->e, ERR_USAGE, "%s: %d of %d keys are not supported or unknown", r->file,
-                         bad, all)
+    return bad ? err_set(r->e, ERR_USAGE, "%s: %d of %d keys are not supported", r->file, bad, all)
                : 0;
 }
 

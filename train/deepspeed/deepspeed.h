@@ -25,7 +25,7 @@
  * the file, and of unknown keys, each with the one that was probably meant.
  *
  * `out` (NULL: none): a dry run, which prints what becomes of each key instead of warning, and
- * accepts what is not supported; ERR_USAGE at its end if there was any, or an unknown key.
+ * accepts what is not supported; ERR_USAGE at its end if there was any.
  */
 int deepspeed_apply(struct opts *o, const char *path, FILE *out, struct err *e);
 
