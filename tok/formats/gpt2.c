@@ -7,6 +7,7 @@
 #include "base/io/path.h"
 #include "tok/formats/hf.h"
 #include "tok/formats/readers.h"
+#include "tok/text/byte_alphabet.h"
 
 /*
  * GPT-2's own files: vocab.json, an object of pieces and ids, and merges.txt, a merge per line. As
@@ -132,6 +133,26 @@ static int check_ends(const struct pipe_spec *s, struct err *e)
     return err_hint(e, "use its tokenizer.json");
 }
 
+/* Megatron-LM's reader has no rule for a byte without a symbol; text would lose it. */
+static int check_bytes(const struct pipe_spec *s, struct err *e)
+{
+    char text[4];
+    int missing = 0, first = 0;
+    for (int b = 255; b >= 0; b--)
+        if (vocab_find(&s->vocab, text, letter_put(text, (uint8_t)b)) < 0) {
+            missing++;
+            first = b;
+        }
+    if (!missing)
+        return 0;
+    err_set(e, ERR_DATA,
+            "%s: has no entry for %d of the 256 bytes, the first is 0x%02x: it is no vocabulary of "
+            "GPT-2's kind, and text would be lost",
+            s->path, missing, (unsigned)first);
+    return err_hint(e, "use its tokenizer.json; if these are whole words, give --tokenizer-type "
+                       "WhitespaceTokenizer");
+}
+
 int gpt2_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file,
               struct tok_info *info, struct err *e)
 {
@@ -147,6 +168,8 @@ int gpt2_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file
         code = check_ends(s, e);
     if (!code)
         code = take_merges(s, path, merges.data, merges.len, e);
+    if (!code)
+        code = check_bytes(s, e);
     if (!code)
         code = pipe_add_byte_level(s, gpt2_pattern, REGEX_ONIGURUMA, e);
     if (!code && !o->no_digest) {

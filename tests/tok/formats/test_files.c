@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/tok/letters.h"
 #include "tests/tok/hf_make.h"
 #include "tests/tok/piece.h"
 #include "tok/text/base64.h"
@@ -16,28 +17,49 @@ static const char *put(const char *name, const char *text)
     return path;
 }
 
+static const char *put_vocab(const char *some)
+{
+    struct buf b = {0};
+    put_letters_vocab(&b, some, 6);
+    const char *path = put("vocab.json", buf_str(&b));
+    buf_finish(&b);
+    return path;
+}
+
+/* Text of bytes that have no symbol would vanish. */
+static void gpt2_needs_all_bytes(void)
+{
+    struct tokenizer *t;
+    struct err e;
+    put("merges.txt", "a b\n");
+    struct tok_options o = {.path = put("vocab.json", "{\"a\":0,\"b\":1,\"ab\":2}"),
+                            .type = TOK_GPT2_BPE};
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA,
+          "vocab.json: has no entry for 254 of the 256 bytes, the first is 0x00");
+}
+
 static void gpt2(void)
 {
     struct tokenizer *t;
     struct err e;
     const char *merges = put("merges.txt", "#version: 0.2\na b\r\n\n\u0120 ab\n");
     struct tok_options o = {
-        .path = put("vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"\u0120\":3,\"\u0120ab\":4,"
-                                  "\"<|endoftext|>\":5}"),
+        .path = put_vocab("{\"a\":0,\"b\":1,\"ab\":2,\"\u0120\":3,\"\u0120ab\":4,"
+                          "\"<|endoftext|>\":5}"),
     };
     T_OK(tok_open(&o, &t, &e), &e); /* with merges.txt next to it */
     T_STR(tok_info(t)->type_name, "GPT2BPETokenizer");
     T_EQ(tok_info(t)->eod, 5);
-    gives(t, "ab ab<|endoftext|>", "2 4");
+    gives(t, "ab ab<|endoftext|>", "2 4 65 127 104 113 103 114 105 119 104 123 119 127 67");
     tok_close(t);
-    o.path =
-        put("vocab.json", "{\"<unk>\":0,\"a\":1,\"b\":2,\"ab\":3,\"\u0120\":4,\"\u0120ab\":5}");
+    o.path = put_vocab("{\"<unk>\":0,\"a\":1,\"b\":2,\"ab\":3,\"\u0120\":4,\"\u0120ab\":5}");
     T_OK(tok_open(&o, &t, &e), &e); /* RoBERTa's has an <unk> */
     gives(t, "ab ab", "3 5");
     tok_close(t);
     o.path =
         put("vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"a</w>\":3,\"\u0120\":4,\"\u0120ab\":5}");
     T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "1 pieces end in </w>");
+    o.path = put_vocab("{\"a\":0,\"b\":1,\"ab\":2,\"a</w>\":3,\"\u0120\":4,\"\u0120ab\":5}");
     o.type = TOK_GPT2_BPE; /* by its type, it is read as Megatron-LM does */
     T_OK(tok_open(&o, &t, &e), &e);
     tok_close(t);
@@ -49,8 +71,8 @@ static void gpt2(void)
     T_STR(tok_info(t)->type_name, "WhitespaceTokenizer");
     tok_close(t);
     o.type = TOK_AUTO;
-    o.path = put("vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"\u0120\":3,\"\u0120ab\":4,"
-                               "\"<|endoftext|>\":5}");
+    o.path = put_vocab("{\"a\":0,\"b\":1,\"ab\":2,\"\u0120\":3,\"\u0120ab\":4,"
+                       "\"<|endoftext|>\":5}");
     o.specials = TOK_SPECIALS_PARSE;
     o.type = TOK_GPT2_BPE;
     o.merges = merges;
@@ -352,5 +374,5 @@ static void long_texts_in_parts(void)
     tok_close(t);
 }
 
-T_MAIN(T_CASE(gpt2), T_CASE(tiktoken), T_CASE(known_ranks), T_CASE(tiktoken_in_json),
-       T_CASE(tekken), T_CASE(bert), T_CASE(long_texts_in_parts))
+T_MAIN(T_CASE(gpt2), T_CASE(gpt2_needs_all_bytes), T_CASE(tiktoken), T_CASE(known_ranks),
+       T_CASE(tiktoken_in_json), T_CASE(tekken), T_CASE(bert), T_CASE(long_texts_in_parts))

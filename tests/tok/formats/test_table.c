@@ -8,6 +8,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "tests/tok/hf_make.h"
+#include "tests/tok/letters.h"
 #include "tests/tok/make.h"
 #include "tok/formats/folder.h"
 #include "tok/text/base64.h"
@@ -42,7 +43,7 @@ static void put_tekken(struct buf *b)
 
 static void put_gpt2(struct buf *b)
 {
-    buf_adds(b, "{\"a\":0,\"b\":1,\"ab\":2,\"\u0120\":3,\"<|endoftext|>\":4}");
+    put_letters_vocab(b, "{\"a\":0,\"b\":1,\"ab\":2,\"\u0120\":3,\"<|endoftext|>\":4}", 5);
 }
 
 static void put_words(struct buf *b)
