@@ -155,6 +155,30 @@ mv h/merges.txt away
 expect 0 "$TRAIN" generate -q --load own2 --prompt ba --max-new-tokens 2
 mv away/merges.txt h
 
+t "another file that does the same is the same tokenizer, with no word; of an earlier version's manifest its own file tells"
+python3 - <<'END'
+import json
+d = json.load(open("h/tokenizer.json"))
+d["model"].update(byte_fallback=False, ignore_merges=False, fuse_unk=False)
+json.dump(d, open("r.json", "w"), indent=1)
+END
+expect 0 "$PREP" build -q --input d.jsonl --tokenizer r.json --append-eod --output-prefix r
+differ r.json h/tokenizer.json
+for from in gpt-i gpt; do
+    # shellcheck disable=SC2086 # words
+    expect 0 "$TRAIN" run -q $short --load $from --finetune --data-path r_text_document --save "r-$from"
+    err_lacks differ
+done
+grep -v '"meaning"' r_text_document.manifest.json >r.manifest
+mv r.manifest r_text_document.manifest.json
+# shellcheck disable=SC2086 # words
+expect 0 "$TRAIN" run -q $short --load gpt-i --finetune --data-path r_text_document --save r-old
+err_lacks differ
+rm r.json
+# shellcheck disable=SC2086 # words
+expect 2 "$TRAIN" run -q $short --load gpt-i --finetune --data-path r_text_document --save r-gone
+err_has "tokenizers differ: r_text_document.manifest.json has r.json (SHA-256 "
+
 t "another tokenizer: what differs, and the way to go on"
 "$TOK" train -q --type bpe --input d.jsonl --model_prefix g --vocab_size 321 --special_tokens '<|endoftext|>'
 expect 0 "$PREP" build -q --input d.jsonl --tokenizer g-tokenizer.json --append-eod --output-prefix g
