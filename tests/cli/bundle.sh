@@ -12,6 +12,17 @@ ldd moved/bin/* >libraries
 check grep -q "moved/bin/\.\./lib/libsentencepiece" libraries
 check [ -z "$(grep '=> /' libraries | grep -v 'moved/bin/\.\./lib/' | grep -vE '/(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|mvec))\.so')" ]
 
+t "what those who get it may read is in it"
+same moved/README.md "$SRC/README.md"
+same moved/licenses/weft "$SRC/LICENSE"
+for program in "$TOK" "$PREP" "$CONVERT"; do
+    check grep -q '^\.TH' "moved/share/man/man1/${program##*/}.1"
+done
+for library in moved/lib/*; do
+    package=$(dpkg-query -S "*/${library##*/}" 2>/dev/null | head -n 1 | cut -d: -f1)
+    [ -z "$package" ] || check grep -qi "licen[cs]e" "moved/licenses/$package"
+done
+
 t "they run from where it was moved to"
 printf 'a small text\n' >text.txt
 expect 0 moved/bin/"${TOK##*/}" train -q --type bpe --vocab_size 260 --input text.txt --model_prefix h/
