@@ -15,8 +15,8 @@
 
 /*
  * The codes, which are also the programs' exit codes: X(name, number, meaning). The manual pages
- * print this table, and README.md has it word for word. The last two are 128 and the number of the
- * signal: what a shell reports for a program killed by it.
+ * print this table, and README.md has it word for word. The last three are 128 and the number of
+ * the signal: what a shell reports for a program killed by it.
  */
 #define ERR_CODES(X)                                                                               \
     X(OK, 0, "success")                                                                            \
@@ -32,6 +32,8 @@
     X(ERR_RESTART, 75,                                                                             \
       "stopped by SIGTERM, SIGUSR1 or the control file after saving: the same command resumes")    \
     X(ERR_SIGINT, 130, "ended by SIGINT (Ctrl-C); train run has saved before, with --save")        \
+    X(ERR_SIGKILL, 137,                                                                            \
+      "a process that --nproc-per-node started was killed (SIGKILL), often for lack of memory")    \
     X(ERR_SIGTERM, 143, "ended by SIGTERM")
 
 #define ERR_CODE(name, number, meaning) name = number,
