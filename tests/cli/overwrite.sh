@@ -126,7 +126,6 @@ cp numbers.txt d/n.txt
 kept "d/x: $both" "$TOK" encode --tokenizer t.model 'd/*' --output d/x
 kept "$is_same d/x" "$TOK" encode --tokenizer t.model 'd/*' --output ./d/x
 kept "d/n.txt: $both" "$TOK" decode $null 'd/n*' --output d/n.txt
-kept "$is_same f/sub/own.model" "$TOK" train --vocab_size 55 --input f --model_prefix ./f/sub/own
 kept "f/sub/own.model: $both" "$TOK" train --vocab_size 55 'f/*/own*' --model_prefix f/sub/own
 kept "$is_same f/sub/P-vocab.json" "$TOK" train --type bpe --vocab_size 300 f --model_prefix ./f/sub/P
 cp text.txt d/q.model
@@ -140,9 +139,9 @@ t "an input is not written over: patterns and folders, prep"
 cp n.jsonl d/p_text_document.bin
 kept "d/p_text_document.bin: $both" "$PREP" build --input 'd/p*' $null --output-prefix d/p
 kept "$is_same d/p_text_document.bin" "$PREP" build --input d/p_text_document.bin $null --output-prefix ./d/p
-cp n.jsonl f/sub/p_text_document.idx
+cp n.jsonl f/sub/p.bad.jsonl
 rm f/sub/own.model f/sub/P-vocab.json
-kept "$is_same f/sub/p_text_document.idx" "$PREP" build --input f $null --output-prefix ./f/sub/p
+kept "$is_same f/sub/p.bad.jsonl" "$PREP" build --input f $null --on-bad-record quarantine --output-prefix ./f/sub/p
 cp n.jsonl d/s.pack
 kept "d/s.pack: $both" "$PREP" sft --input 'd/s*' $null --seq-length 64 --output-prefix d/s
 mkdir m i

@@ -105,7 +105,7 @@ err_has "--pretokenizer-pattern: byte 1 of the pattern \"(\": a group without an
 expect 2 "$TOK" train --overwrite --type bpe --pretokenizer-pattern 'a' --pretokenizer gpt2 digits.txt --model_prefix x
 err_has "give one of them"
 printf '%03000d\n' 0 >long.txt
-expect 3 "$TOK" train --overwrite --type bpe --pretokenizer-pattern '(0+)+[bc]' --model_prefix x --vocab_size 300 long.txt
+expect 3 "$TOK" train --overwrite --type bpe --pretokenizer-pattern '(0+)+\1[bc]' --model_prefix x --vocab_size 300 long.txt
 err_has "takes too many steps"
 
 t "options of another type are said to have no effect"
