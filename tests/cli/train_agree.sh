@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Two nodes with the same command but one setting: both end at once with exit code 2, and the first says which.
 . "$SRC/tests/cli/train_data.sh"
-WEFT_JOB_TOKEN=of-this-test
+WEFT_JOB_TOKEN=the-token-of-this-test
 export WEFT_JOB_TOKEN
 common="$bare --threads 1 --device cpu --train-iters 4 --no-save"
 own="--data-path d_text_document" other=$own # of the first node, of the second
@@ -82,7 +82,9 @@ t "what belongs to one machine or to what is printed there is free"
 mkdir moved
 cp d_text_document.* moved
 more="--verbose" other="--data-path moved/d_text_document"
-pair 0 --threads 2 --log-interval 1 --log-format megatron-v3 --metrics m.jsonl --quiet --distributed-timeout-minutes 5
+echo the-token-of-this-test >token
+chmod 600 token
+pair 0 --job-token-file token --threads 2 --log-interval 1 --log-format megatron-v3 --metrics m.jsonl --quiet --distributed-timeout-minutes 5
 err_has "2 processes on 1 machine ($(hostname | cut -c 1-63): 0-1): 2 data-parallel"
 err_has "rank  machine"
 err_lacks "no effect"

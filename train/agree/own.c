@@ -8,7 +8,7 @@ const char *const agree_own_options[] = {
     /* names of files: of tokenizer, data, model and checkpoint the contents are compared */
     "hf-config", "tokenizer", "tokenizer-model", "vocab-file", "merge-file", "data-path",
     "data-args-path", "train-data-path", "valid-data-path", "test-data-path",
-    "per-split-data-args-path", "load",
+    "per-split-data-args-path", "load", "job-token-file",
     /* and folders: whether there is a --save is compared */
     "save", "data-cache-path", "library-path", "tune-gemm", "export-hf",
     /* where values come from: they are compared */
