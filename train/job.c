@@ -340,13 +340,17 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
     return code ? code : job_choose_device(j, ret, e);
 }
 
+int job_configure_rank(struct job *j, struct rank_config *ret, struct dev_desc *desc, struct err *e)
+{
+    int code = rank_configure(j, MODEL_TRAIN, ret, e);
+    return code ? code : rank_choose(ret, desc, e);
+}
+
 int job_plan_rank(struct job *j, struct err *e)
 {
     struct rank_config c;
     struct dev_desc desc;
-    int code = rank_configure(j, MODEL_TRAIN, &c, e);
-    if (!code)
-        code = rank_choose(&c, &desc, e);
+    int code = job_configure_rank(j, &c, &desc, e);
     if (code)
         return code;
     j->rank_open = true;

@@ -160,7 +160,11 @@ int job_tokenizer_again(const struct job *j, bool no_template, enum tok_specials
 /* Spec from the options and the vocabulary, or from the checkpoint; the two must agree. */
 int job_spec(struct job *j, bool from_checkpoint, struct err *e);
 
-/* Batch arithmetic and a rank that is planned and not bound. */
+/* Batch arithmetic and what a rank that trains is to be, on which device. */
+int job_configure_rank(struct job *j, struct rank_config *ret, struct dev_desc *desc,
+                       struct err *e);
+
+/* The same, and a rank that is planned and not bound. */
 int job_plan_rank(struct job *j, struct err *e);
 
 /* Batch arithmetic, learning rate and rank; weights from the checkpoint if there is one. */

@@ -76,6 +76,15 @@ static int read_deepspeed(struct opts *o, const struct train_options *v, bool te
     return code ? code : failed;
 }
 
+static struct train_options no_options(int argc, char **argv, const struct job_world *world)
+{
+    return (struct train_options){.backends = backends,
+                                  .nbackends = (int)(sizeof(backends) / sizeof(backends[0])),
+                                  .world = world,
+                                  .argc = argc,
+                                  .argv = argv};
+}
+
 int main(int argc, char **argv)
 {
     static int (*const verb[])(struct opts *, struct err *) = {
@@ -88,9 +97,7 @@ int main(int argc, char **argv)
     struct launch_place place = {.world = 1};
     struct join join = {0};
     int ended = -1;
-    struct train_options values = {.backends = backends,
-                                   .nbackends = (int)(sizeof(backends) / sizeof(backends[0])),
-                                   .world = &world};
+    struct train_options values = no_options(argc, argv, &world);
     struct opts o = {0};
     struct err e = {0};
     signal(SIGUSR2, SIG_IGN); /* asks for a checkpoint: ignored until there is a loop to save one */

@@ -99,6 +99,8 @@ struct train_options {
     int64_t zero_stage, instances, bucket_size; /* -1, 0, 0: not given */
     bool overlap_grad_reduce, overlap_param_gather;
     /* no option: set by main.c */
+    int argc; /* the command line */
+    char **argv;
     const struct rank_backends *backends;
     int nbackends;
     const struct job_world *world; /* the processes of the job */

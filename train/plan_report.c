@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/plan_report.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,175 +271,57 @@ void plan_report_json(const struct plan_report *p, struct buf *out)
     buf_adds(out, plan_report_fit(p, NULL) ? "false}\n" : "true}\n");
 }
 
-/* ---- what would fit ---------------------------------------------------------------------- */
-
-static bool stage_fits(const struct plan_report *p, const struct rank_config *c, int pp)
-{
-    struct rank r = {0};
-    bool fits = !plan_stage(&r, c, &p->job->rank.dev.desc, pp, NULL) &&
-                !fit_check(&r, p->limit, p->limits, NULL);
-    rank_close(&r);
-    return fits;
-}
-
-static bool change_fits(const struct plan_report *p, const struct rank_config *c)
-{
-    struct layout_model m = spec_layout_model(&c->spec);
-    m.seq_length = c->seq_length;
-    m.micros = c->micros;
-    int last = c->layout.mesh.pp - 1;
-    return !layout_check(&m, &c->layout, mesh_world(c->layout.mesh), NULL) && stage_fits(p, c, 0) &&
-           (!last || stage_fits(p, c, last));
-}
-
-/* Each changes `c`, writes the options that do so, and returns whether it changed anything. */
-typedef bool change(const struct plan_report *p, struct rank_config *c, struct buf *text);
-
-static bool more_sequence(const struct plan_report *p, struct rank_config *c, struct buf *text)
-{
-    (void)p;
-    bool can = c->layout.mesh.tp > 1 && !c->layout.sequence && !c->recompute.distribute;
-    c->layout.sequence |= can;
-    if (can)
-        buf_adds(text, "--sequence-parallel");
-    return can;
-}
-
-static bool more_zero(const struct plan_report *p, struct rank_config *c, struct buf *text)
-{
-    struct mesh m = c->layout.mesh;
-    (void)p;
-    if (m.dp * m.cp == 1 || c->layout.zero >= (m.pp == 1 ? ZERO_MAX : 1))
-        return false;
-    c->layout.zero++;
-    buf_addf(text, "--zero-stage %d", c->layout.zero);
-    return true;
-}
-
-static bool smaller_batch(const struct plan_report *p, struct rank_config *c, struct buf *text)
-{
-    (void)p;
-    if (c->micro_batch % 2)
-        return false;
-    c->micro_batch /= 2;
-    c->micros *= 2;
-    buf_addf(text, "--micro-batch-size %lld", (long long)c->micro_batch);
-    return true;
-}
-
-static bool recompute_attention(const struct plan_report *p, struct rank_config *c,
-                                struct buf *text)
-{
-    (void)p;
-    if (c->recompute.kind != RECOMPUTE_NONE)
-        return false;
-    c->recompute.kind = RECOMPUTE_SELECTIVE;
-    buf_adds(text, "--recompute-activations");
-    return true;
-}
-
-static bool recompute_layers(const struct plan_report *p, struct rank_config *c, struct buf *text)
-{
-    (void)p;
-    if (c->recompute.kind > RECOMPUTE_SELECTIVE)
-        return false;
-    c->recompute = (struct recompute){.kind = RECOMPUTE_UNIFORM, .layers = 1};
-    buf_adds(text,
-             "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
-    return true;
-}
-
-/* Twice as many processes for a replica: of those that there are, else of twice as many. */
-static bool halve_data(struct rank_config *c, struct buf *text)
-{
-    struct mesh *m = &c->layout.mesh;
-    if (m->dp % 2) {
-        buf_addf(text, " --world-size %d", 2 * mesh_world(*m));
-        return true;
-    }
-    m->dp /= 2;
-    c->micros *= 2;
-    if (m->dp * m->cp == 1)
-        c->layout.zero = 0;
-    return true;
-}
-
-static bool more_tensor(const struct plan_report *p, struct rank_config *c, struct buf *text)
-{
-    struct mesh *m = &c->layout.mesh;
-    buf_addf(text, "--tensor-model-parallel-size %d", 2 * m->tp);
-    halve_data(c, text);
-    m->etp = m->etp == m->tp ? 2 * m->tp : m->etp;
-    m->tp *= 2;
-    c->spec.padded_vocab = spec_pad_vocab(c->spec.vocab, p->job->o->model.vocab_divisor, m->tp);
-    return true;
-}
-
-static bool more_stages(const struct plan_report *p, struct rank_config *c, struct buf *text)
-{
-    (void)p;
-    if (c->layout.layers)
-        return false;
-    buf_addf(text, "--pipeline-model-parallel-size %d", 2 * c->layout.mesh.pp);
-    halve_data(c, text);
-    c->layout.mesh.pp *= 2;
-    return true;
-}
-
-enum { TIMES = 16 };
-
-/* One change, as often as it takes; then all of them, one after the other. */
-static bool find_change(const struct plan_report *p, struct buf *ret)
-{
-    static change *const changes[] = {more_sequence,       more_zero,        smaller_batch,
-                                      recompute_attention, recompute_layers, more_tensor,
-                                      more_stages};
-    struct rank_config all = p->job->rank.config;
-    struct buf both = {0};
-    bool found = false;
-    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]) && !found; i++) {
-        struct rank_config c = p->job->rank.config;
-        for (int k = 0; k < TIMES && !found; k++) {
-            buf_reset(ret);
-            if (!changes[i](p, &c, ret))
-                break;
-            found = change_fits(p, &c);
-        }
-    }
-    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]) && !found; i++) {
-        struct buf last = {0};
-        for (int k = 0; k < TIMES && !found && mesh_world(all.layout.mesh) < 1 << 16; k++) {
-            struct rank_config c = all;
-            struct buf text = {0};
-            bool changed = changes[i](p, &c, &text);
-            if (changed) {
-                all = c;
-                buf_reset(&last);
-                buf_addf(&last, "%s", buf_str(&text));
-                found = change_fits(p, &all);
-            }
-            buf_finish(&text);
-            if (!changed)
-                break;
-        }
-        if (last.len)
-            buf_addf(&both, "%s%s", both.len ? " " : "", buf_str(&last));
-        buf_finish(&last);
-        if (found) {
-            buf_reset(ret);
-            buf_adds(ret, buf_str(&both));
-        }
-    }
-    buf_finish(&both);
-    return found;
-}
-
 int plan_report_fit(const struct plan_report *p, struct err *e)
 {
     int code = fit_check(&p->stage[p->largest], p->limit, p->limits, e);
     struct buf text = {0};
-    if (code && e && find_change(p, &text))
+    if (code && e && plan_hint(p, &text))
         err_hint(e, "it would fit with %s", buf_str(&text));
     buf_finish(&text);
+    return code;
+}
+
+/* ---- the verb ---------------------------------------------------------------------------- */
+
+/* The data are looked at for the tokenizer that they were made with, and whether they are packed.
+ */
+static bool names_data(const struct train_options *o)
+{
+    const struct data_flags *d = &o->data;
+    return d->path.n || d->args_path || d->parts_path || d->part[PART_TRAIN].n ||
+           d->part[PART_VALID].n || d->part[PART_TEST].n;
+}
+
+/*
+ * `train plan`: what the options would need, by running the step's code over unbound memory. What
+ * does not fit here is planned and printed all the same, and then is the error.
+ */
+int verb_plan(struct opts *opts, struct err *e)
+{
+    struct job j = {.opts = opts, .o = opts->values};
+    struct buf b = {0};
+    int code = job_open_world(&j, e);
+    if (!code && names_data(j.o))
+        code = job_open_manifest(&j, e);
+    if (!code)
+        code = job_open_tokenizer(&j, e);
+    if (!code)
+        code = job_spec(&j, false, e);
+    if (!code)
+        code = job_plan_rank(&j, e);
+    struct plan_report p = {0};
+    if (!code)
+        code = plan_report_make(&p, &j, e);
+    if (!code) {
+        if (j.o->json)
+            plan_report_json(&p, &b);
+        else
+            plan_report_text(&p, &b);
+        fputs(buf_str(&b), stdout);
+        code = plan_report_fit(&p, e);
+    }
+    plan_report_close(&p);
+    buf_finish(&b);
+    job_close(&j);
     return code;
 }

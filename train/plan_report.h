@@ -28,8 +28,21 @@ void plan_report_close(struct plan_report *p);
 void plan_report_text(const struct plan_report *p, struct buf *out);
 void plan_report_json(const struct plan_report *p, struct buf *out);
 
-/* ERR_RESOURCE where it does not fit (fit.h); the hint names the first of a list of changes, from
- * small to large, with which it would. */
+/* ERR_RESOURCE where it does not fit (fit.h); the hint names options with which it would.
+ */
 int plan_report_fit(const struct plan_report *p, struct err *e);
+
+/*
+ * Options with which a job would fit that does not. They are looked for on plans of few layers;
+ * what is found is written out, parsed behind the command line as a user would give it, and planned
+ * as a whole: only a text that fits is returned.
+ *
+ * Preferred are the processes that there are to more of them, tensor parallelism within a machine
+ * (--nproc-per-node, else 8) to pipeline stages, these to tensor parallelism over machines, and all
+ * of that to a shorter sequence.
+ */
+
+/* False: nothing was found. */
+bool plan_hint(const struct plan_report *p, struct buf *ret);
 
 #endif

@@ -65,6 +65,20 @@ fits $deep 58M --world-size 4 --tp 2 --global-batch-size 64
 fits $deep 100M
 fits --preset llama-3.1-70b $large --world-size 16 --pp 2 --global-batch-size 16 --device-memory 80G
 fits $deep 60M --swiglu --disable-bias-linear --num-experts 4 --moe-router-topk 2 --moe-ffn-hidden-size 64 --world-size 4 --ep 2 --micro-batch-size 8 --global-batch-size 64
+# options that exclude each other, or that two of have to fit
+large16="--preset llama-3.1-70b --tokenizer-type NullTokenizer --vocab-size 128255 --seq-length 8192 --bf16 --device-memory 80G"
+fits $large16 --global-batch-size 16 --recompute-activations
+check [ -n "$(echo "$change" | grep -- "--no-recompute-activations --recompute-granularity full")" ]
+fits $deep 90M --micro-batch-size 8 --global-batch-size 16 --gradient-accumulation-steps 2
+fits $large16 --global-batch-size 64 --nnodes 8 --nproc-per-node 8
+# the processes given, and tensors shared out within a machine
+fits $large16 --global-batch-size 64 --world-size 64
+check [ "$change" = "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 4 --sequence-parallel" ]
+fits $large16 --global-batch-size 64 --nnodes 16 --nproc-per-node 4
+check [ -z "$(echo "$change" | grep -- "--tensor-model-parallel-size \(8\|16\|32\|64\)")" ]
+# what no layout can do a shorter sequence does
+fits $tiny --num-layers 1 --num-attention-heads 1 --global-batch-size 2 --seq-length 4096 --max-position-embeddings 4096 --device-memory 20M
+check [ -n "$(echo "$change" | grep -- "--seq-length")" ]
 planned $deep 100M >no.json
 check grep -q '"fits":false' no.json
 

@@ -62,6 +62,7 @@ SHARED_HEADERS = {
     "samples/stories/grammar.h": "cast.c plots.c plots_town.c scenes.c verbs.c words.c",
     "tok/cmd.h": "cmd_*.c",
     "train/job.h": "export.c job_data.c job_settings.c job_tokenizer.c job_world.c prepare.c verb_*.c",
+    "train/plan_report.h": "plan_hint.c",
 
     # the ops table: a file is an op family in one tier, its functions are entries of the table
     "train/ops/cpu/cpu.h": "ops_cpu.c",
