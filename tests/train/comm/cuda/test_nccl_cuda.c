@@ -11,6 +11,7 @@
 #include "train/comm/comm_tcp.h"
 #include "train/launch/meet.h"
 #include "train/launch/spawn.h"
+#include "train/launch/token.h"
 #include "train/tensor/cuda/dev_cuda.h"
 
 /*
@@ -62,13 +63,16 @@ static int be_rank(const char *what, struct err *e)
 {
     static const struct calls_memory memory = {take_managed, release_managed, sync_gpu, NULL};
     struct launch_place p;
+    struct job_token token;
     int fd[RANKS], code = launch_place(&p, environ, e);
     struct gpu_job g = {.options = job_calls_options(what), .messages = !*what};
     struct comm_options host = job_calls_options("");
     if (!code)
         code = dev_cuda_open(&g.dev, p.rank, e);
     if (!code)
-        code = meet_all(&p, 60, fd, e);
+        code = token_find(&token, &p, environ, &(struct token_wish){0}, e);
+    if (!code)
+        code = meet_all(&p, &token, 60, fd, e);
     if (!code)
         code = comm_tcp_join(&g.tcp, p.rank, p.world, fd, &host, e);
     if (code)
@@ -82,7 +86,9 @@ static int be_rank(const char *what, struct err *e)
 
 static int start(const char *program, const char *what, int *ret_exit, struct err *e)
 {
-    struct spawn s = {.per_node = RANKS, .nodes = 1, .grace = 5};
+    char made[TOKEN_TEXT];
+    token_make(made);
+    struct spawn s = {.per_node = RANKS, .nodes = 1, .grace = 5, .made_token = made};
     char *argv[] = {strdup(program), strdup(what), NULL};
     int code = spawn_ranks(&s, "/proc/self/exe", argv, ret_exit, e);
     free(argv[0]);
