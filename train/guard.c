@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include "base/core/log.h"
-#include "base/core/array.h"
-#include "base/core/mem.h"
 #include "train/engine/state.h"
-#include "train/watch/replica.h"
+#include "train/watch/copies.h"
 
 /* The process does not return from where it is: its own watchdog says what is known and ends it. */
 static void end_process(void *arg, const struct err *why)
@@ -33,6 +31,8 @@ void guard_close(struct job *j)
 {
     watch_close(j->watch);
     j->watch = NULL;
+    copies_destroy(j->copies);
+    j->copies = NULL;
 }
 
 void guard_enter(struct job *j, enum watch_phase p)
@@ -50,68 +50,15 @@ void guard_progress(void *arg, enum rank_phase p, int64_t step)
     watch_enter(j->watch, phase[p], p == RANK_EVAL ? step - 1 : step);
 }
 
-struct replicas {
-    struct replica *at;
-    size_t n, capacity;
-};
-
-/* What of the weights the ranks of a group hold alike: over data-parallel ranks all of it, over
- * tensor-parallel ones what is not cut. Under ZeRO 3 `weights` are the parts that are kept. */
-enum alike { ALIKE_DATA, ALIKE_EXPERTS, ALIKE_UNCUT };
-
-static bool are_alike(const struct rank *r, const struct param *p, enum alike what)
-{
-    bool spread = p->offset >= r->params.experts;
-    return what == ALIKE_UNCUT ? p->split == SPLIT_NONE : spread == (what == ALIKE_EXPERTS);
-}
-
-static void add_replicas(const struct rank *r, const char *weights, enum alike what,
-                         struct replicas *ret)
-{
-    int64_t numbers = r->weights.size[0];
-    size_t size = dtype_size(r->weights.dtype);
-    ret->n = 0;
-    for (int i = 0; i < r->params.n; i++) {
-        const struct param *p = &r->params.at[i];
-        for (int k = 0; k < p->sources && are_alike(r, p, what); k++) {
-            const struct param_source *s = &p->source[k];
-            int64_t at = p->offset + s->row * p->size[1], elements = s->count[0] * p->size[1];
-            for (size_t j = 0; j < zero_pieces_of(&r->zero, numbers); j++) {
-                struct zero_piece q = zero_piece_of(&r->zero, numbers, j);
-                if (!zero_cut(&q, at, at + elements))
-                    continue;
-                ARRAY_GROW(ret->at, ret->n, ret->capacity);
-                ret->at[ret->n++] = (struct replica){s->name, weights + (size_t)q.at * size,
-                                                     (size_t)(q.end - q.begin) * size};
-            }
-        }
-    }
-}
-
 int guard_compare(struct job *j, struct err *e)
 {
     struct rank *r = &j->rank;
-    if (r->comm.world < 2)
+    if (r->comm.world < 2 || !j->o->check_replicas || j->compared == r->at.consumed)
         return 0;
-    units_settle(r);
-    char *copy = r->dev.desc.host ? NULL : mem_new(1, tensor_bytes(r->weights));
-    struct replicas all = {0};
-    if (copy)
-        rank_fetch(r, copy, r->weights);
-    const char *weights = copy ? copy : r->weights.data;
-    add_replicas(r, weights, ALIKE_DATA, &all);
-    enum group same = r->zero.stage == 3 ? GROUP_REPLICA : GROUP_DP_CP;
-    int code = replicas_compare(&r->comm, same, all.at, all.n, e);
-    if (!code && r->params.experts < r->params.elements && r->zero.stage < 3) {
-        add_replicas(r, weights, ALIKE_EXPERTS, &all);
-        code = replicas_compare(&r->comm, GROUP_EDP, all.at, all.n, e);
-    }
-    if (!code) {
-        add_replicas(r, weights, ALIKE_UNCUT, &all);
-        code = replicas_compare(&r->comm, GROUP_TP, all.at, all.n, e);
-    }
-    free(all.at);
-    free(copy);
+    int code = j->copies ? 0 : copies_find(r, &j->copies, e);
+    if (!code)
+        code = copies_compare(r, j->copies, e);
+    j->compared = r->at.consumed;
     return code;
 }
 

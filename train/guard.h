@@ -4,7 +4,7 @@
 
 /*
  * What a job of several processes is guarded by: a watchdog in each of them (train/watch/watch.h),
- * and comparisons of the weights that several hold. With one process nothing here does anything.
+ * and comparisons of what several hold. With one process nothing here does anything.
  */
 
 #include "train/job.h"
@@ -26,8 +26,9 @@ void guard_progress(void *arg, enum rank_phase p, int64_t step);
 void guard_blocks(struct job *j, bool skipped);
 
 /*
- * All processes together: that those which hold the same weights hold the same bytes. ERR_FAULT
- * names the tensor and the ranks.
+ * All processes together, between two steps: that those which hold the same of weights, optimizer's
+ * state and cursor hold the same bytes (train/watch/copies.h), unless it was seen after the same
+ * samples before, or the option of the interval is 0. ERR_FAULT names the tensor and the ranks.
  */
 int guard_compare(struct job *j, struct err *e);
 

@@ -74,8 +74,10 @@ struct job {
     struct comm comm;              /* of several processes, until the rank takes it over */
     struct rank rank;
     bool rank_open;
-    struct tune tune;    /* --tune-gemm */
-    struct watch *watch; /* of several processes (guard.h); NULL: one, or not yet */
+    struct tune tune;      /* --tune-gemm */
+    struct watch *watch;   /* of several processes (guard.h); NULL: one, or not yet */
+    struct copies *copies; /* what several of them hold, likewise */
+    int64_t compared;      /* samples consumed when that was compared last */
     struct blend_set data;
     bool mocked; /* no data sets: `mock` */
     struct mock mock[PARTS];

@@ -164,9 +164,10 @@ static const struct opt rows[] = {
                     "have at least 5 to 10 minutes, index maps an hour"),
     OPT_ROW(.name = "check-weight-hash-across-dp-replicas-interval", .type = OPT_INT,
             AT(check_replicas), .def = "100", .max = 1e12, .meta = "N", .group = "parallel",
-            .verbs = RUN, .brief = "compare replicated weights every N steps",
-            .help = "steps between comparisons of what processes must hold alike, by a digest of "
-                    "each weight; 0 for none"),
+            .verbs = RUN, .brief = "compare replicated state every N steps",
+            .help = "steps between comparisons of all weights and optimizer state that several "
+                    "processes hold alike, by a digest of each tensor; also before each "
+                    "checkpoint and at the end of the run; 0 for none"),
     OPT_ROW(.name = "device-memory", .type = OPT_INT, AT(device_memory), .unset = "this machine's",
             .min = 1, .max = 1e15, .meta = "BYTES", .group = "parallel", .verbs = PLAN,
             .brief = "memory that each process has",

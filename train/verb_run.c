@@ -135,6 +135,9 @@ static int save(struct run *r, struct err *e)
     if (code || !j->o->save || r->saved == iteration)
         return code;
     guard_enter(j, WATCH_SAVE);
+    code = guard_compare(j, e); /* what has gone wrong is not saved */
+    if (code)
+        return code;
     *s = (struct saving){
         .iteration = iteration, .consumed = j->rank.at.consumed, .begun = clock_seconds()};
     state_pairs(&j->rank, &s->state);
@@ -442,6 +445,8 @@ static int loop(struct run *r, struct err *e)
     if (!code && !stop && world_max(&j->rank.comm, r->late.code || r->journal.failed.code))
         stop = STOP_FAILED;
     r->ended = !code && (!stop || j->rank.at.iteration >= j->course.iterations);
+    if (!code)
+        code = guard_compare(j, e);
     if (!code)
         code = save_at_end(r, e);
     if (code)

@@ -103,6 +103,22 @@ expect 70 timeout 120 "$TRAIN" run $tiny --train-iters 20 --no-save $two --devic
 err_has "position.weight differs between replicas: rank 1 has other values than rank 0"
 ended $pid 70
 
+# other_kernels OPTION...: the second of two tensor-parallel processes rounds otherwise
+other_kernels() {
+    timeout 120 "$TRAIN" run $tiny --train-iters 3 $apart --node-rank 1 --kernels plain "$@" >/dev/null 2>second &
+    pid=$!
+    expect 70 timeout 120 "$TRAIN" run $tiny --train-iters 3 $apart --node-rank 0 "$@"
+    err_has "position.weight differs between replicas: rank 1 has other values than rank 0"
+    ended $pid 70
+}
+
+t "what differs is seen at the end of a run, and is not saved"
+apart="--device cpu --nnodes 2 --master-addr 127.0.0.1 --master-port $port --tp 2 --check-weight-hash-across-dp-replicas-interval 1000"
+other_kernels --no-save
+other_kernels --save differs --save-interval 2
+check [ -f differs/metrics.jsonl ]
+check [ -z "$(find differs -mindepth 1 -type d)" ]
+
 t "machines that do not come are named within the time"
 expect 70 "$TRAIN" run $tiny --train-iters 20 --no-save --nnodes 2 --master-addr 127.0.0.1 --master-port $port --distributed-timeout-minutes 0.01
 err_has "1 of 2 ranks did not come to port $port within 0.6 s: 1"

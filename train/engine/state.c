@@ -24,11 +24,15 @@ static int groups_of(const struct rank *r)
 /* NULL: the parameter has none. */
 static const char *group_name(const struct rank *r, int g, const struct param *p)
 {
+    if (g == groups_of(r))
+        return STATE_COPIES;
     return g == 0 ? CKPT_PARAM : optim_state_name(r->optim.rule, p, g - 1);
 }
 
 static struct tensor group_of(const struct rank *r, int g)
 {
+    if (g == groups_of(r))
+        return r->weights;
     return g == 0 ? rank_master(r) : r->optim.state[g - 1];
 }
 
@@ -78,6 +82,19 @@ static void add_blocks(struct state_entries *out, const struct rank *r, bool sav
     }
 }
 
+static void add_group(struct state_entries *out, const struct rank *r, int g, bool saved)
+{
+    for (int i = 0; i < r->params.n; i++)
+        for (int k = 0; k < r->params.at[i].sources; k++) {
+            const struct param *p = &r->params.at[i];
+            int64_t numbers = group_of(r, g).size[0];
+            if (!group_name(r, g, p) || (saved && !is_saved(r, g, &p->source[k])))
+                continue;
+            for (size_t j = 0; j < zero_pieces_of(&r->zero, numbers); j++)
+                add_piece(out, r, g, p, &p->source[k], zero_piece_of(&r->zero, numbers, j));
+        }
+}
+
 /* All that the rank holds, weights alone or the optimizer's state with them, or of it what it
  * saves. */
 static struct state_entries list_entries(const struct rank *r, bool optimizer, bool saved)
@@ -87,16 +104,28 @@ static struct state_entries list_entries(const struct rank *r, bool optimizer, b
     if (optimizer)
         add_blocks(&out, r, saved);
     for (int g = 0; g < n; g++)
-        for (int i = 0; i < r->params.n; i++)
-            for (int k = 0; k < r->params.at[i].sources; k++) {
-                const struct param *p = &r->params.at[i];
-                int64_t numbers = group_of(r, g).size[0];
-                if (!group_name(r, g, p) || (saved && !is_saved(r, g, &p->source[k])))
-                    continue;
-                for (size_t j = 0; j < zero_pieces_of(&r->zero, numbers); j++)
-                    add_piece(&out, r, g, p, &p->source[k], zero_piece_of(&r->zero, numbers, j));
-            }
+        add_group(&out, r, g, saved);
     return out;
+}
+
+struct state_entries state_held(const struct rank *r)
+{
+    struct state_entries out = {0};
+    for (int g = 0; g < groups_of(r); g++)
+        add_group(&out, r, g, false);
+    if (rank_master(r).data != r->weights.data)
+        add_group(&out, r, groups_of(r), false);
+    add_blocks(&out, r, false);
+    return out;
+}
+
+void state_cursor(const struct rank *r, uint64_t ret[STATE_NUMBERS])
+{
+    const struct cursor *c = &r->at;
+    const int64_t all[STATE_NUMBERS] = {c->iteration,  c->consumed,   c->steps, c->scheduled,
+                                        c->scale.good, c->scale.left, 0};
+    memcpy(ret, all, sizeof(all));
+    memcpy(&ret[STATE_NUMBERS - 1], &c->scale.scale, sizeof(*ret));
 }
 
 struct state_entries state_entries(const struct rank *r, bool saved)

@@ -22,6 +22,17 @@ struct state_entries {
     size_t n, capacity;
 };
 
+enum { STATE_NUMBERS = 7 };
+
+/* The group of what the model reads of the weights where that is a copy of another type. */
+#define STATE_COPIES "weight_copy"
+
+/* All that the rank holds in training, the model's own copy of the weights included; free `at`. */
+struct state_entries state_held(const struct rank *r);
+
+/* The cursor, as the bits of numbers. */
+void state_cursor(const struct rank *r, uint64_t ret[STATE_NUMBERS]);
+
 /* All that the rank holds, or of it what it saves; free `at`. Slabs need not be bound. */
 struct state_entries state_entries(const struct rank *r, bool saved);
 

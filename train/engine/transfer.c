@@ -62,7 +62,7 @@ int transfer_load(struct dev *d, struct box_mem to, transfer_read *read, void *a
     return code;
 }
 
-/* A piece that was sent to a buffer and is not yet in the file. */
+/* A piece that was sent to a buffer and is not yet written. */
 struct sent {
     size_t entry;
     uint64_t at;
@@ -71,19 +71,25 @@ struct sent {
     int event;
 };
 
-static int write_sent(struct dev *d, struct ckpt_shard *s, struct sent *p, struct err *e)
+/* Who takes the pieces. */
+struct taker {
+    transfer_write *write;
+    void *arg;
+};
+
+static int write_sent(struct dev *d, const struct taker *t, struct sent *p, struct err *e)
 {
     if (!p->bytes)
         return 0;
     d->fn->await(d, p->event);
     int code = dev_fault(d, e);
     if (!code)
-        code = ckpt_shard_write(s, p->entry, p->at, p->buffer, p->bytes, e);
+        code = t->write(t->arg, p->entry, p->at, p->buffer, p->bytes, e);
     p->bytes = 0;
     return code;
 }
 
-static int save_entry(struct dev *d, struct ckpt_shard *s, struct box_mem m, size_t entry,
+static int send_entry(struct dev *d, const struct taker *t, struct box_mem m, size_t entry,
                       struct sent sent[BUFFERS], struct err *e)
 {
     int64_t rows = m.box.count[0], at_once = piece_rows(m);
@@ -97,17 +103,18 @@ static int save_entry(struct dev *d, struct ckpt_shard *s, struct box_mem m, siz
         now.entry = entry;
         now.at = (uint64_t)row * row_bytes;
         now.bytes = (size_t)n * row_bytes;
-        code = write_sent(d, s, &sent[1], e);
+        code = write_sent(d, t, &sent[1], e);
         sent[0] = sent[1];
         sent[1] = now;
     }
     return code;
 }
 
-int transfer_save(struct dev *d, struct ckpt_shard *s, const struct box_mem *mem, struct err *e)
+int transfer_out(struct dev *d, const struct box_mem *mem, const size_t *order, size_t n,
+                 transfer_write *write, void *arg, struct err *e)
 {
-    size_t n, most = 1;
-    const size_t *order = ckpt_shard_order(s, &n);
+    const struct taker t = {write, arg};
+    size_t most = 1;
     void *buffer;
     for (size_t i = 0; i < n; i++)
         if (box_count(mem[i].box) && piece_bytes(mem[i]) > most)
@@ -120,14 +127,29 @@ int transfer_save(struct dev *d, struct ckpt_shard *s, const struct box_mem *mem
     struct sent sent[BUFFERS] = {{.buffer = buffer, .event = EVENT_PIECE},
                                  {.buffer = (char *)buffer + most, .event = EVENT_PIECE + 1}};
     d->fn->sync(d, STREAM_COMPUTE);
-    for (size_t i = 0; i < n && !code; i++)
-        if (box_count(mem[order[i]].box))
-            code = save_entry(d, s, mem[order[i]], order[i], sent, e);
+    for (size_t i = 0; i < n && !code; i++) {
+        size_t k = order ? order[i] : i;
+        if (box_count(mem[k].box))
+            code = send_entry(d, &t, mem[k], k, sent, e);
+    }
     if (!code)
-        code = write_sent(d, s, &sent[1], e);
+        code = write_sent(d, &t, &sent[1], e);
     d->fn->sync(d, STREAM_COPY);
     if (!code)
         code = dev_fault(d, e);
     d->fn->release(d, PLACE_PINNED, buffer);
     return code;
+}
+
+static int write_shard(void *arg, size_t entry, uint64_t at, const void *bytes, size_t n,
+                       struct err *e)
+{
+    return ckpt_shard_write(arg, entry, at, bytes, n, e);
+}
+
+int transfer_save(struct dev *d, struct ckpt_shard *s, const struct box_mem *mem, struct err *e)
+{
+    size_t n;
+    const size_t *order = ckpt_shard_order(s, &n);
+    return transfer_out(d, mem, order, n, write_shard, s, e);
 }

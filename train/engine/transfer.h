@@ -17,6 +17,16 @@ typedef int transfer_read(void *arg, struct box_mem to, struct err *e);
 /* ERR_RESOURCE, what `read` returns, or the device's fault. */
 int transfer_load(struct dev *d, struct box_mem to, transfer_read *read, void *arg, struct err *e);
 
+/*
+ * The n boxes `mem`, in the order of `order` (NULL: as they are), each by pieces of whole rows:
+ * `bytes` of entry i lie at byte `at` of its rows without gaps. ERR_RESOURCE, what `write` returns,
+ * or the device's fault.
+ */
+typedef int transfer_write(void *arg, size_t entry, uint64_t at, const void *bytes, size_t n,
+                           struct err *e);
+int transfer_out(struct dev *d, const struct box_mem *mem, const size_t *order, size_t n,
+                 transfer_write *write, void *arg, struct err *e);
+
 /* All entries of a shard, mem[i] that of entry i. */
 int transfer_save(struct dev *d, struct ckpt_shard *s, const struct box_mem *mem, struct err *e);
 

@@ -14,6 +14,7 @@
 #include "train/engine/step.h"
 #include "train/engine/world.h"
 #include "train/tensor/box.h"
+#include "train/watch/copies.h"
 
 enum { DELAY_US = 50, TIMEOUT = 60 };
 
@@ -255,6 +256,17 @@ static int slabs_are_as_planned(struct cell_rank *c)
     return 0;
 }
 
+/* What ranks hold alike has the same bytes, whatever the layout. */
+static int copies_are_equal(struct cell_rank *c)
+{
+    struct copies *copies;
+    int code = copies_find(&c->rank, &copies, &c->e);
+    if (!code)
+        code = copies_compare(&c->rank, copies, &c->e);
+    copies_destroy(copies);
+    return code;
+}
+
 static void *cell_rank_run(void *arg)
 {
     struct cell_rank *c = arg;
@@ -279,6 +291,8 @@ static void *cell_rank_run(void *arg)
         c->code = cell_steps(c, in);
     if (!c->code)
         c->code = slabs_are_as_planned(c);
+    if (!c->code && c->threads)
+        c->code = copies_are_equal(c);
     if (!c->code && c->cell->look)
         c->cell->look(c->cell->look_arg, &c->rank, in);
     if (!c->code && c->cell->save)
