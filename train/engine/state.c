@@ -223,6 +223,7 @@ static int check_groups(const struct ckpt *c, const struct ckpt_want *want, size
 
 static int load_groups(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
 {
+    units_settle(r); /* or what is still gathered comes after what is read */
     struct state_entries list = list_entries(r, optimizer, false);
     struct ckpt_want *want = mem_new(list.n + 1, sizeof(*want));
     for (size_t i = 0; i < list.n; i++) {
@@ -282,6 +283,7 @@ static int read_foreign(void *arg, struct box_mem to, struct err *e)
 int state_load_weights(struct rank *r, state_read *read, const void *from, struct err *e)
 {
     int code = 0;
+    units_settle(r);
     struct state_entries list = list_entries(r, false, false);
     for (size_t i = 0; !code && i < list.n; i++) {
         struct foreign f = {read, from, list.at[i].source};

@@ -5,8 +5,9 @@
 /*
  * All cells of the lattice: each valid layout of 1, 2, 4 and 8 ranks (layout_list), with even and
  * with uneven stages, of each model, type, count of micro-batches and layers, with and without
- * dropout and documents, with each recomputation. The objective, overlap, the optimizer and the
- * copies of its state are not multiplied with all of these but alternate from cell to cell. What
+ * dropout and documents, with each recomputation. The objective, overlap, the optimizer, the
+ * copies of its state, a growing batch, evaluation and going back to a checkpoint are not
+ * multiplied with all of these but alternate from cell to cell. What
  * would only repeat another cell is a rule of space.c; the values of a cell are those of
  * space_axes.
  */

@@ -10,7 +10,8 @@
  * the layouts that its filter passes; together they take all that train can run, once.
  */
 
-static const double tolerances[DTYPE_COUNT] = {[DTYPE_F64] = 1e-9, [DTYPE_F32] = 1e-5};
+/* In fp32 sums of other orders, and of other widths of vectors, are 1.02e-5 apart. */
+static const double tolerances[DTYPE_COUNT] = {[DTYPE_F64] = 1e-9, [DTYPE_F32] = 2e-5};
 
 static int cells;
 
@@ -19,6 +20,7 @@ static void run_cell(struct cell c, const struct cell_single *single)
     char name[128], why[600];
     c.seed = (uint64_t)++cells;
     c.overlap = (unsigned)c.seed % 4;
+    c.evaluates = c.seed % 4 == 1;
     cell_name(&c, name, sizeof(name));
     if (cell_run(&c, single, tolerances[c.real], why, sizeof(why)))
         t_fail(__FILE__, __LINE__, "%s: %s", name, why);

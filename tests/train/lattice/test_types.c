@@ -235,6 +235,7 @@ static void run_cell(struct cell c, enum dtype real, double *worst)
     c.rows = one.rows = ROWS;
     c.real = real;
     c.begin = one.begin = begin;
+    c.evaluates = one.evaluates = false; /* on tokens without a choice */
     c.arg = one.arg = &w;
     one.real = DTYPE_F32;
     c.steps = one.steps = 1;
@@ -246,7 +247,7 @@ static void run_cell(struct cell c, enum dtype real, double *worst)
         t_fail(__FILE__, __LINE__, "%s", why);
     chosen.known = true;
     w.params = &single.params;
-    w.norm = single.norm[0];
+    w.norm = single.printed.norm[0];
     w.at = mem_new((size_t)single.params.elements, sizeof(double));
     c.judge = put_rank;
     cell_name(&c, name, sizeof(name));

@@ -5,8 +5,8 @@
 /*
  * A few training steps of a tiny model, by one rank or by many that are threads, on samples that
  * are functions of their numbers alone. What every rank of a layout holds afterwards is compared
- * with what the single rank held: the losses and norms of all steps, the gradients of the first
- * one, the weights after the last (in fp32 by SGD only).
+ * with what the single rank held: the printed numbers of all steps and of an evaluation, the
+ * gradients of the first step, the weights after the last (in fp32 by SGD only).
  *
  * Two values agree if they differ by at most `tolerance` of the largest value of the tensor, or of
  * 1 % (fp32: 10 %) of the largest value of any tensor of its kind, whichever is more: a tensor that
@@ -58,11 +58,16 @@ struct cell {
      * loader is at the samples that come next. */
     void (*look)(void *arg, struct rank *r, struct loader *in);
     void *look_arg;
-    bool documents;   /* samples are cut into documents that do not see each other */
-    int64_t micros;   /* micro-batches of a step, of all data-parallel ranks */
-    uint64_t seed;    /* of the delays of collectives */
-    unsigned overlap; /* bits of enum cell_overlap */
-    uint64_t init;    /* seed of weights and dropout; 0: CELL_INIT */
+    bool documents;     /* samples are cut into documents that do not see each other */
+    int64_t micros;     /* micro-batches of a step, of all data-parallel ranks */
+    uint64_t seed;      /* of the delays of collectives */
+    unsigned overlap;   /* bits of enum cell_overlap */
+    uint64_t init;      /* seed of weights and dropout; 0: CELL_INIT */
+    bool ramp;          /* from the third step on twice as many micro-batches */
+    bool evaluates;     /* after the first step, on other samples; a single rank without
+                          `begin` always does */
+    const char *rewind; /* a folder: after CELL_SAVED steps a checkpoint is written there, and the
+                           step after it taken twice, the second time from this; NULL: no */
     struct ops_narrow narrow;
     bool round; /* stochastically */
     struct loss_scale scale;
@@ -95,13 +100,20 @@ struct cell_sizes {
     double kind[PARAM_KINDS];
 };
 
+/* The numbers of the log. */
+struct cell_printed {
+    double loss[CELL_STEPS], norm[CELL_STEPS], balance[CELL_STEPS], z[CELL_STEPS];
+    int64_t samples[CELL_STEPS];
+    double evaluation;
+};
+
 /* What a single rank ends with. Zeroed: nothing yet. */
 struct cell_single {
     int steps;
     struct params params;
     struct cell_numbers grads, weights;
     struct cell_sizes grad_sizes, weight_sizes;
-    double loss[CELL_STEPS], norm[CELL_STEPS], balance[CELL_STEPS];
+    struct cell_printed printed;
 };
 
 /* 0, or -1 with a sentence. cell_single_finish frees. */

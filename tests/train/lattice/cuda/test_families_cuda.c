@@ -234,7 +234,7 @@ static void judge(void *arg, const struct rank *r, const struct cell_numbers *gr
     const struct params *ps = &r->params;
     const double *want = f->single.grads.at;
     double all = sqrt(dot(want, want, ps->elements)), most = 0, *have = unscaled(r, grads);
-    T_NEAR(*r->host_norm, f->single.norm[0], ratio * f->single.norm[0]);
+    T_NEAR(*r->host_norm, f->single.printed.norm[0], ratio * f->single.printed.norm[0]);
     for (int i = 0; i < ps->n; i++) {
         const struct param *p = &ps->at[i];
         const double *w = want + p->offset, *g = have + p->offset;
