@@ -87,7 +87,10 @@ static void makes_batches(void)
         T_EQ(b.start[0], 0);
         T_EQ(b.nstretch, s);
     }
-    T_ERR(batch_fill(&f, &l, 95, 1, &b, &e), &e, ERR_USAGE, "has 100 samples");
+    T_EQ(f.count, 100);
+    T_OK(batch_fill(&f, &l, 95, 1, &b, &e), &e); /* the data begin again */
+    T_EQ(b.first, 101);
+    T_MEM(b.tokens, rows[packed_order(&d.part[PART_TRAIN], 1)].tokens, sizeof(rows[0].tokens));
     batch_finish(&b);
     packed_data_close(&d);
 }
