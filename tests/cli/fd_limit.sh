@@ -103,6 +103,7 @@ expect 0 sh -c '"$@" >&- 2>&- <&-' sh "$TOK" encode --tokenizer t.model text.txt
 same a.ids b.ids
 expect 0 sh -c '"$@" >&- 2>&- <&-' sh "$PREP" build --input d.jsonl $null --append-eod --output-prefix e
 same d_text_document.bin e_text_document.bin
-expect 4 sh -c '"$@" >&- 2>&- <&-' sh "$TRAIN" run $tiny --train-iters 2 --save b
+expect 0 sh -c '"$@" >&- 2>&- <&-' sh "$TRAIN" run $tiny --train-iters 2 --save b
+expect 0 "$CONVERT" verify b/iter_0000002
 expect 0 sh -c '"$@" >&- 2>&- <&-' sh "$TRAIN" run $tiny --train-iters 2 --eval-iters 0 --log-interval 100 --save c
 expect 0 "$CONVERT" verify c/iter_0000002
