@@ -13,8 +13,9 @@ all programs alike; the limit is what bench_limit reports. Figures are medians o
 10th and 90th of 100 in brackets; memory is what the driver says is used of GPU 0 at the end of the steps less what it said
 before the start; in brackets what the program says itself. Types: 16-bit weights and activations, fp32 master weights,
 moments and gradients, unless a row says otherwise: they are those of its first peer, and another form of ours has those of
-the next; dropout 0; no recomputation; AdamW; random tokens; an optimizer step every 131,072 tokens. What has not begun
-or not ended when a row's --row-seconds are over is left out or cut short, and said so."""
+the next; dropout 0 and one document, unless a row says otherwise; no recomputation; AdamW; random tokens; an optimizer step
+every 131,072 tokens. What has not begun or not ended when a row's --row-seconds are over is left out or cut short, and
+said so. With --rounds 1 --seconds 5 the rows that have `takes` take about so many seconds on an H200."""
 import argparse
 import json
 import os
@@ -40,7 +41,8 @@ STEPS = 1000  # of a program that is not stopped
 def row(limit, layers, width, heads, vocabulary, tokens, micro_batch, **more):
     r = dict(limit=limit, layers=layers, width=width, heads=heads, groups=heads, inner=4 * width,
              vocabulary=vocabulary, tokens=tokens, micro_batch=micro_batch, step=131072, type="bf16", ours=[],
-             peers=[], types="wide", also={}, warm=2.0, note="")
+             peers=[], types="wide", also={}, warm=2.0, note="", family="llama", dim=width // heads, window=0,
+             dropout=0.0, documents=0, peer_micro_batch=micro_batch, takes=None)
     r.update(more)
     return r
 
@@ -82,6 +84,39 @@ ROWS = {
 }
 
 
+def gpt2_124m(micro_batch, **more):
+    return row(more.pop("limit", None), 12, 768, 12, 50257, 1024, micro_batch, ours=["--preset", "gpt2-124m"],
+               peers=["gpt"], **more)
+
+
+def llama_1b(limit, tokens, micro_batch, **more):
+    return row(limit, 16, 2048, 32, 128256, tokens, micro_batch, groups=8, inner=8192, ours=["--preset", "llama-3.2-1b"],
+               **more)
+
+
+DROPOUT = dict(dropout=0.1, also={"ours, dropout 0": dict(dropout=0.0)})
+ROWS |= {  # attention other than causal over 16-bit values without dropout
+    "gpt2-124m-dropout": gpt2_124m(64, limit="gpt2-124m", takes=72, note="the limit is that without dropout", **DROPOUT),
+    "gpt2-124m-tf32": gpt2_124m(64, type="tf32", takes=89, peer_micro_batch=32, warm=0.0),
+    "gpt2-124m-fp32": gpt2_124m(64, type="fp32", takes=89, peer_micro_batch=32, warm=0.0),
+    "gpt-0.125b-dropout": row("gpt-0.125b-16", 12, 768, 12, 2048, 2048, 1, ours=SMALL, peers=["gpt"], step=524288,
+                              type="fp16", takes=84, peer_micro_batch=16, note=f"{MERGED}, in bf16 and without dropout",
+                              **DROPOUT),
+    "gemma-3-1b": row(None, 26, 1152, 4, 262144, 4096, 4, groups=1, inner=6912, dim=256, window=512, family="gemma3",
+                      ours=["--preset", "gemma-3-1b"], peers=["chunked", "flex"], warm=0.0, takes=280),
+    "phi-3-mini": row(None, 32, 3072, 32, 32064, 4096, 2, inner=8192, window=2047, family="phi3",
+                      ours=["--preset", "phi-3-mini-4k"], peers=["chunked", "flex"], warm=0.0, takes=141),
+    "mistral-7b-8-layers": row("mistral-7b-8-layers", 8, 4096, 32, 32000, 4096, 4, groups=8, inner=14336, window=4096,
+                               family="mistral", ours=["--preset", "mistral-7b-v0.1", "--num-layers", "8"],
+                               peers=["chunked"], warm=0.0, takes=66,
+                               note="the window is as long as a sample: full attention"),
+    "llama-3.2-1b-documents": llama_1b("llama-3.2-1b", 4096, 4, documents=600, peers=["flex"], takes=118,
+                                       also={"ours, one document": dict(documents=0)},
+                                       note="the limit is that of one document"),
+    "llama-3.2-1b-32k": llama_1b("llama-3.2-1b-32k", 32768, 1, peers=["chunked"], warm=0.0, takes=81),
+}
+
+
 # ---- data --------------------------------------------------------------------------------------------------------
 
 
@@ -101,11 +136,16 @@ class Data:
     def __init__(self, folder, tokens):
         self.folder, self.tokens, self.made = folder, tokens, {}
 
-    def ours(self, vocabulary):
-        prefix, wide = os.path.join(self.folder, f"ours-{vocabulary}"), vocabulary > 65536
+    def ours(self, vocabulary, documents):
+        """With an end of document, the last id, after every `documents` tokens in the mean, or none if that is 0."""
+        prefix = os.path.join(self.folder, f"ours-{vocabulary}-{documents}")
+        wide, rng, at = vocabulary > 65536, random.Random(2), 0
         if prefix not in self.made:
+            ids = bytearray(random_ids(self.tokens, vocabulary, 4 if wide else 2))
+            while documents and (at := at + rng.randint(documents // 3, documents * 5 // 3)) < self.tokens:
+                struct.pack_into("<i" if wide else "<H", ids, at * (4 if wide else 2), vocabulary - 1)
             with open(prefix + ".bin", "wb") as f:
-                f.write(random_ids(self.tokens, vocabulary, 4 if wide else 2))
+                f.write(ids)
             with open(prefix + ".idx", "wb") as f:
                 f.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 4 if wide else 8, 1, 2))
                 f.write(struct.pack("<iqqq", self.tokens, 0, 0, 1))
@@ -276,13 +316,15 @@ def run(program, o, warm, folder, deadline):
 
 
 def ours(r, o, data, name="ours"):
-    argv = [o.train, "run", *r["ours"], "--data-path", data.ours(r["vocabulary"]), "--tokenizer-type", "NullTokenizer",
+    documents = ["--reset-attention-mask", "--reset-position-ids"] if r["documents"] else []
+    argv = [o.train, "run", *r["ours"], "--data-path", data.ours(r["vocabulary"], r["documents"]), *documents,
+            "--tokenizer-type", "NullTokenizer",
             "--vocab-size", r["vocabulary"] - 1, "--seq-length", r["tokens"], "--micro-batch-size", r["micro_batch"],
             "--global-batch-size", r["step"] // r["tokens"], "--train-iters", STEPS, "--no-save",
             "--no-index-cache", "--lr", 6e-4, "--weight-decay", 0.1, "--adam-beta2", 0.95, "--clip-grad", 1,
-            "--eval-iters", 0, "--split", "100,0,0", "--log-interval", 1, "--hidden-dropout", 0,
-            "--attention-dropout", 0, "--device", "cuda", "--" + r["type"], *OURS_TYPES[r["types"]],
-            *o.ours_args.split()]
+            "--eval-iters", 0, "--split", "100,0,0", "--log-interval", 1, "--hidden-dropout", r["dropout"],
+            "--attention-dropout", r["dropout"], "--device", "cuda", *OURS_TYPES[r["types"]], *o.ours_args.split()]
+    argv += ["--" + r["type"]] if r["type"] != "fp32" else []
     if o.library_path:
         argv += ["--library-path", o.library_path]
     return Program(name, [str(a) for a in argv], r"iteration +\d+/ *\d+ \|")
@@ -313,19 +355,23 @@ def llmq(r, o, data):
 
 
 def in_torch(r, o, kind):
-    shape = {k: r[k] for k in ("layers", "width", "heads", "groups", "inner", "vocabulary", "tokens", "micro_batch",
-                               "type")}
+    shape = {k: r[k] for k in ("layers", "width", "heads", "groups", "inner", "vocabulary", "tokens", "type", "dim",
+                               "window", "dropout", "documents")}
     shape["vocabulary"] = -(-r["vocabulary"] // 128) * 128
-    shape["micros"] = r["step"] // r["tokens"] // r["micro_batch"]
-    argv = [o.torch, os.path.join(HERE, "cuda", "torch_peer.py"), "gpt" if kind == "gpt" else "llama",
+    shape["micro_batch"] = r["peer_micro_batch"]
+    shape["micros"] = r["step"] // r["tokens"] // shape["micro_batch"]
+    argv = [o.torch, os.path.join(HERE, "cuda", "torch_peer.py"), "gpt" if kind == "gpt" else r["family"],
             json.dumps(shape)]
-    if kind != "gpt":
+    if kind == "flex":
+        argv += ["--compile", "chunked", "--attention", "flex_attention"]
+    elif kind != "gpt":
         argv += ["--compile", kind]
     elif o.nanogpt:
         argv += ["--nanogpt", o.nanogpt]
     name = {"gpt": "nanoGPT, compiled" if o.nanogpt else "plain GPT-2 in PyTorch, compiled",
             "whole": "transformers, compiled whole", "layers": "transformers, each layer compiled",
-            "chunked": "transformers, each layer compiled, head and loss in compiled chunks"}[kind]
+            "chunked": "transformers, each layer compiled, head and loss in compiled chunks",
+            "flex": "transformers, FlexAttention, each layer compiled, head and loss in compiled chunks"}[kind]
     return Program(name, argv, r"^step \d+ \|", {"LD_LIBRARY_PATH": None})  # it brings its own libraries
 
 
@@ -386,7 +432,7 @@ def measure(name, r, o, data, folder):
     deadline = begun + o.row_seconds
     caches(os.path.join(folder, "caches"))
     for i in range(o.rounds):
-        if o.bench_limit:
+        if o.bench_limit and r["limit"]:
             why = limit(r, o, readings, held, deadline) or why
         for p in found if i % 2 == 0 else found[::-1]:
             if not p.error:
@@ -413,8 +459,10 @@ def measure(name, r, o, data, folder):
 def say(result, r):
     held = f", product of 8192 cubed {result['held_tflops']:.0f} TFLOP/s" if result["held_tflops"] else ""
     limit_says = f"limit {result['limit_tokens_per_s']:,.0f} tok/s" if result["limit_tokens_per_s"] else \
-        result["limit_error"] or "no --bench-limit"
-    print(f"{result['row']}, {r['micro_batch']} x {r['tokens']}, {r['type']}: {limit_says}{held}; {result['wall_s']:.0f} s")
+        result["limit_error"] or ("no --bench-limit" if r["limit"] else "no limit known")
+    peers = f", peers {r['peer_micro_batch']} x {r['tokens']}" if r["peer_micro_batch"] != r["micro_batch"] else ""
+    print(f"{result['row']}, {r['micro_batch']} x {r['tokens']}{peers}, {r['type']}: {limit_says}{held}; "
+          f"{result['wall_s']:.0f} s")
     for name, s in result["programs"].items():
         if "ms" not in s:
             print(f"  {name}: {s['error']}")
@@ -447,7 +495,7 @@ def options():
     p.add_argument("--llmq", help="llm.q's train")
     p.add_argument("--torch", metavar="PYTHON", help="a Python that has PyTorch (and transformers)")
     p.add_argument("--nanogpt", metavar="FOLDER", help="a checkout of nanoGPT, in place of a plain GPT-2 in PyTorch")
-    p.add_argument("--peers", nargs="*", help="of these only: llm.c, llm.q, gpt, layers, chunked, whole")
+    p.add_argument("--peers", nargs="*", help="of these only: llm.c, llm.q, gpt, layers, chunked, whole, flex")
     p.add_argument("--no-also", action="store_true", help="without a row's other forms of ours")
     p.add_argument("--library-path", help="folders of NVIDIA's libraries, separated by colons")
     p.add_argument("--ours-args", default="", help="further options of ours, in one word")

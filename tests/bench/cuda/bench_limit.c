@@ -28,6 +28,8 @@ static const struct limit_model models[] = {
     {"qwen2.5-1.5b", 28, 1536, 12, 2, 128, 8960, 151936, false, 1024, 32, 131072},
     {"qwen2.5-7b", 28, 3584, 28, 4, 128, 18944, 152064, false, 1024, 4, 131072},
     {"llama-3.2-1b", 16, 2048, 32, 8, 64, 8192, 128256, false, 4096, 4, 131072},
+    {"llama-3.2-1b-32k", 16, 2048, 32, 8, 64, 8192, 128256, false, 32768, 1, 131072},
+    {"mistral-7b-8-layers", 8, 4096, 32, 8, 128, 14336, 32000, false, 4096, 4, 131072},
     {"gpt-0.125b", 12, 768, 12, 12, 64, 3072, 2048, true, 2048, 1, 524288},
     {"gpt-0.125b-16", 12, 768, 12, 12, 64, 3072, 2048, true, 2048, 16, 524288},
 };
@@ -219,7 +221,7 @@ static void measure(struct job *j, const struct limit_model *m, bool gelu_apart)
     struct reading t = hold_step(j);
     double tokens = (double)m->step_tokens / t.ms * 1e3;
     printf(
-        "%-13s%s %6lld x %-3lld%9.2f (%3.0f)%9.2f%9.2f%9.2f%10.2f (%.2f to %.2f)%10.0f%6.0f %%\n",
+        "%-19s%s %6lld x %-3lld%9.2f (%3.0f)%9.2f%9.2f%9.2f%10.2f (%.2f to %.2f)%10.0f%6.0f %%\n",
         m->name, m->gpt ? gelu_apart ? " b" : " a" : "  ", (long long)m->tokens,
         (long long)m->micro_batch, part[0].ms, products / part[0].ms * 1e-9, part[1].ms, part[2].ms,
         part[3].ms, t.ms, t.low, t.high, tokens, 100 * tokens * limit_flops(m) * 1e-12 / j->held);
@@ -298,7 +300,7 @@ int main(int argc, char **argv)
     ceilings(&j);
     printf(
         "a: the gradient of GELU in the product, b: apart. ms of a micro-batch (TFLOP/s), of the "
-        "optimizer, of a step\n%-15s %12s%15s%9s%9s%9s%10s%29s%8s\n",
+        "optimizer, of a step\n%-21s %12s%15s%9s%9s%9s%10s%29s%8s\n",
         "model", "batch", "products", "atten.", "bytes", "optim.", "step", "tok/s", "held");
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
         for (int apart = 0; apart <= (models[i].gpt ? 1 : 0); apart++)
