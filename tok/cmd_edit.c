@@ -315,9 +315,12 @@ static int save(struct edit *d, struct err *e)
         cmd_say_notes(&d->r);
     for (size_t i = 0; i < d->rows.n; i++)
         fresh += d->rows.old[i] < 0;
+    size_t removed = d->rows.old_size - (d->rows.n - fresh);
     if (!code)
         log_info("tok %s: %s: %zu ids, %zu of them new, %zu of the old ones removed", d->verb,
-                 f[0].path, d->rows.n, fresh, d->rows.old_size - (d->rows.n - fresh));
+                 f[0].path, d->rows.n, fresh, removed);
+    if (!code && !removed && !strcmp(d->verb, "prune"))
+        log_warn("nothing was removed: all %zu ids are used, or fit --size", d->rows.old_size);
     recipe_files_finish(f, n);
     return code;
 }

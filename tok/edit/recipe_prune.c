@@ -251,9 +251,6 @@ static void recipe_prune_number(const struct prune *p, struct recipe_rows *w, in
 static int recipe_prune_choose(struct prune *p, const struct tokenizer *t, const uint64_t *count,
                                size_t size, struct err *e)
 {
-    if (size >= (size_t)p->size)
-        return err_set(e, ERR_USAGE, "%s has %lld ids: %zu pieces would keep them all", p->r->path,
-                       (long long)p->size, size);
     keep_needed(p, t);
     if (p->stray >= 0)
         return err_set(e, ERR_USAGE, "%s: the id %lld in post_processor or padding is not a piece",
