@@ -10,8 +10,8 @@ one=4
 "$make" save run 10
 "$make" two two 10
 cp -r run/iter_0000010 whole
-"$CONVERT" export -q run model
-"$CONVERT" import -q model imported
+"$CONVERT" export -q run model >/dev/null
+"$CONVERT" import -q model imported >/dev/null
 "$CONVERT" reshard -q --ranks 3 run cut
 "$CONVERT" reshard -q --ranks 2 two cut2
 "$make" save run2 20
