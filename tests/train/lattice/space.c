@@ -8,8 +8,9 @@
 #include "base/core/mem.h"
 #include "tests/t.h"
 
-/* In fp32 sums of other orders, and of other widths of vectors, are 1.02e-5 apart. */
-static const double tolerances[DTYPE_COUNT] = {[DTYPE_F64] = 1e-9, [DTYPE_F32] = 2e-5};
+/* Of a tensor's largest value. In fp32 sums of other orders are 1.02e-5 apart with vectors of 512
+ * bits, 2.3e-5 with 256. */
+static const double tolerances[DTYPE_COUNT] = {[DTYPE_F64] = 1e-9, [DTYPE_F32] = 3e-5};
 
 enum { OPTIMIZERS = 22 /* a seed */ };
 

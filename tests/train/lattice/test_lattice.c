@@ -10,8 +10,9 @@
  * the layouts that its filter passes; together they take all that train can run, once.
  */
 
-/* In fp32 sums of other orders, and of other widths of vectors, are 1.02e-5 apart. */
-static const double tolerances[DTYPE_COUNT] = {[DTYPE_F64] = 1e-9, [DTYPE_F32] = 2e-5};
+/* Of a tensor's largest value. In fp32 sums of other orders are 1.02e-5 apart with vectors of 512
+ * bits, 2.3e-5 with 256. */
+static const double tolerances[DTYPE_COUNT] = {[DTYPE_F64] = 1e-9, [DTYPE_F32] = 3e-5};
 
 static int cells;
 
