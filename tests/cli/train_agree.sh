@@ -5,7 +5,7 @@ WEFT_JOB_TOKEN=the-token-of-this-test
 export WEFT_JOB_TOKEN
 common="$bare --threads 1 --device cpu --train-iters 4 --no-save"
 own="--data-path d_text_document" other=$own # of the first node, of the second
-port=$((20000 + $$ % 20000))
+port=$((20000 + $$ * 97 % 12000))
 longest=0
 
 # node RANK ARGS...: at most 60 s, of the 10 minutes that processes wait for each other

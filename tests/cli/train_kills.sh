@@ -77,7 +77,7 @@ on_small_disk() {
 
 # full_disk HOW: rank 5 meets it at step 12, in an ordinary save or in one that goes on beside the next steps
 full_disk() {
-    how=$1 port=$((20000 + ($$ + ${#1}) % 20000))
+    how=$1 port=$((20000 + ($$ * 97 + ${#1}) % 12000))
     rm -rf killed
     expect 0 "$TRAIN" run $tiny --save killed --nproc-per-node 8 --exit-interval 9
     for r in 0 1 2 3 4 6 7; do rank $r & done

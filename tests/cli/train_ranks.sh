@@ -40,9 +40,9 @@ check [ -s own-logs/rank_0000.log ]
 check [ -e own-logs/rank_0001.log ]
 expect 0 "$TRAIN" run $tiny --train-iters 20 --save own-tp --num_gpus 4 --tp 2 --sequence-parallel --use-distributed-optimizer
 agree alone own-tp
-"$TRAIN" run $tiny --train-iters 20 --save two --nnodes 2 $token --node-rank 1 --master-addr 127.0.0.1 --master-port $((20000 + $$ % 20000)) \
+"$TRAIN" run $tiny --train-iters 20 --save two --nnodes 2 $token --node-rank 1 --master-addr 127.0.0.1 --master-port $((20000 + $$ * 97 % 12000)) \
     >two.out 2>&1 &
-expect 0 "$TRAIN" run $tiny --train-iters 20 --save two --nnodes 2 $token --node-rank 0 --master-addr 127.0.0.1 --master-port $((20000 + $$ % 20000))
+expect 0 "$TRAIN" run $tiny --train-iters 20 --save two --nnodes 2 $token --node-rank 0 --master-addr 127.0.0.1 --master-port $((20000 + $$ * 97 % 12000))
 check wait $!
 agree alone two
 
@@ -52,9 +52,9 @@ expect 0 "$TRAIN" run $tiny --threads 0 --train-iters 1 --no-save --nproc-per-no
 threads() { [ "$1" = 1 ] && echo "1 thread" || echo "$1 threads"; }
 err_has " $(threads $((cpus > 1 ? cpus / 2 : 1)));"
 "$TRAIN" run $tiny --threads 0 --train-iters 1 --no-save --nnodes 2 $token --node-rank 1 --master-addr 127.0.0.1 \
-    --master-port $((20000 + $$ % 20000)) >two.out 2>&1 &
+    --master-port $((20000 + $$ * 97 % 12000)) >two.out 2>&1 &
 expect 0 "$TRAIN" run $tiny --threads 0 --train-iters 1 --no-save --nnodes 2 $token --node-rank 0 --master-addr 127.0.0.1 \
-    --master-port $((20000 + $$ % 20000))
+    --master-port $((20000 + $$ * 97 % 12000))
 check wait $!
 err_has " $(threads $cpus);"
 
@@ -68,7 +68,7 @@ expect 2 env RANK=3 WORLD_SIZE=2 "$TRAIN" run $tiny --train-iters 2 --no-save
 err_has "the environment has RANK=3: expected a number from 0 to 1"
 
 t "a job on several machines has a token, or is refused with the line that sets one"
-two="$tiny --train-iters 1 --no-save --nnodes 2 --master-addr 127.0.0.1 --master-port $((20000 + ($$ + 1) % 20000))"
+two="$tiny --train-iters 1 --no-save --nnodes 2 --master-addr 127.0.0.1 --master-port $((20000 + ($$ * 97 + 1) % 12000))"
 expect 2 "$TRAIN" run $two
 err_has "the processes of this job have no token by which they tell each other from strangers"
 check [ "$(grep -c "^error: " .err)" = 1 ]
@@ -94,11 +94,11 @@ expect 4 "$TRAIN" run $two --job-token-file none.token
 "$TRAIN" run $two --no-job-token --node-rank 1 >two.out 2>&1 &
 expect 0 "$TRAIN" run $two --no-job-token
 check wait $!
-err_has "warning: 2 processes meet at 127.0.0.1 port $((20000 + ($$ + 1) % 20000)) without a job token: anybody who reaches the port may join"
+err_has "warning: 2 processes meet at 127.0.0.1 port $((20000 + ($$ * 97 + 1) % 12000)) without a job token: anybody who reaches the port may join"
 expect 2 env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none "$TRAIN" run $tiny --train-iters 1 --no-save
 err_has "torchrun names no job to derive it from (its --rdzv-id is not set)"
 for rank in 0 1; do
-    export RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=job-7 MASTER_PORT=$((20000 + ($$ + 2) % 20000))
+    export RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=job-7 MASTER_PORT=$((20000 + ($$ * 97 + 2) % 12000))
     "$TRAIN" run $tiny --train-iters 1 --no-save >run.$rank 2>&1 &
 done
 wait

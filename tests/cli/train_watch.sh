@@ -85,7 +85,7 @@ with open("other-weights/model.safetensors", "r+b") as f:
     f.write(b"\0\0\0\x3f")
 END
 export WEFT_JOB_TOKEN=a-token-of-this-test
-port=$((20000 + $$ % 20000))
+port=$((20000 + $$ * 97 % 12000))
 two="--nnodes 2 --master-addr 127.0.0.1 --master-port $port --check-weight-hash-across-dp-replicas-interval 2"
 timeout 120 "$TRAIN" run $tiny --train-iters 20 --no-save $two --node-rank 1 --load other-weights >/dev/null 2>second &
 pid=$!

@@ -71,7 +71,7 @@ wait $pid
 check a_signal_is_passed_on 143 $? "rank [0-2] waits" 3
 
 # the same command on two machines, with another node rank
-port=$((20000 + $$ % 20000))
+port=$((20000 + $$ * 97 % 12000))
 WEFT_JOB_TOKEN=the-token-of-this-job timeout 120 "$program" calls 2 2 1 127.0.0.1 $port >"$dir/second" 2>&1 </dev/null &
 pid=$!
 WEFT_JOB_TOKEN=the-token-of-this-job run calls 2 2 0 127.0.0.1 $port
