@@ -86,8 +86,6 @@ static bool has_other_end(const struct rank *r, const struct param *p)
 
 void reduce_totals(struct rank *r)
 {
-    if (r->config.spec.experts && !FAULT("balance_totals"))
-        sum(r, GROUP_TP, r->model.route_sums);
     sum(r, GROUP_DP_CP, r->totals);
     sum(r, GROUP_PP, r->totals);
 }
@@ -194,5 +192,7 @@ void reduce_gradients(struct rank *r)
     else
         complete_the_rest(r);
     sum_over_copies(r);
+    if (r->config.spec.experts && !FAULT("balance_totals"))
+        sum(r, GROUP_TP, r->model.route_sums);
     reduce_totals(r);
 }

@@ -132,6 +132,15 @@ static void count_as_balanced(struct routing *g)
         g->a.give[i] = g->a.take[i] = g->shape.pairs * (i + 1) / n - g->shape.pairs * i / n;
 }
 
+/* Of the whole sequence, for the balancing loss: only a step of training has that. */
+static void sum_counts(struct model *m, const struct routing *g, struct tensor count)
+{
+    op_copy(m->ops, &(struct copy_args){.y = g->a.total, .x = count});
+    if (!experts_are_cut(m))
+        comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_TP, g->a.total, REDUCE_SUM));
+    comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_CP, g->a.total, REDUCE_SUM));
+}
+
 /* The rows that the experts have; a rank that has all of them need not ask which these are. Else
  * the counts of all senders come to the host, which is waited for. */
 static void exchange_counts(struct model *m, struct routing *g, struct tensor count)
@@ -143,10 +152,6 @@ static void exchange_counts(struct model *m, struct routing *g, struct tensor co
         all = slab_1d(m->ops->workspace, DTYPE_I32, g->shape.senders * count.size[0]);
         comm_wait(m->comm, comm_all_gather(m->comm, GROUP_EP, all, count));
     }
-    op_copy(m->ops, &(struct copy_args){.y = g->a.total, .x = count});
-    if (!experts_are_cut(m))
-        comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_TP, g->a.total, REDUCE_SUM));
-    comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_CP, g->a.total, REDUCE_SUM));
     if (alone || m->ops->dry) {
         count_as_balanced(g);
         return;
@@ -174,7 +179,8 @@ static void send_rows(struct model *m, const struct routing *g, struct tensor ta
 
 /* ---- forward ----------------------------------------------------------------------------- */
 
-static void route(struct model *m, int l, struct routing *g, struct tensor y)
+static void route(struct model *m, const struct model_pass *p, int l, struct routing *g,
+                  struct tensor y)
 {
     size_t mark = slab_mark(m->ops->workspace);
     struct tensor logits = slab_2d(m->ops->workspace, m->ops->real, y.size[0], m->spec->experts);
@@ -193,6 +199,8 @@ static void route(struct model *m, int l, struct routing *g, struct tensor y)
                                           .count = count,
                                           .start = start,
                                           .normalize = !m->spec->route_before});
+    if (p->train)
+        sum_counts(m, g, count);
     exchange_counts(m, g, count);
     slab_reset(m->ops->workspace, mark);
 }
@@ -230,7 +238,7 @@ void experts_forward(struct model *m, const struct model_pass *p, int l)
         part = stream_partial(m, sub);
     }
     comm_wait(m->comm, all);
-    route(m, l, &g, y);
+    route(m, p, l, &g, y);
     cut_received(m, &g);
     struct tensor given = g.a.in, out = g.a.out;
     if (g.shape.senders > 1) {
