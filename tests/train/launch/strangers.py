@@ -25,6 +25,7 @@ VERSION, HELLO, ANSWER, NEWS, ENTRY = 2, 80, 80, 12, 18
 DIR = tempfile.mkdtemp()
 DELAY = 1.0  # most seconds that strangers may cost
 MEMORY = 32 << 20
+FILES = 300  # most open files of a rank that meets: 256 strangers and its own
 
 number, failed = 0, 0
 
@@ -110,11 +111,11 @@ def environment(**more):
 
 
 class Rank:
-    def __init__(self, rank, world, port, token=TOKEN, host="127.0.0.1", what="meet"):
+    def __init__(self, rank, world, port, token=TOKEN, host="127.0.0.1", what="meet", **more):
         self.log = os.path.join(DIR, f"{port}.{rank}.{time.monotonic()}")
         self.process = subprocess.Popen(
             [PROGRAM, what], stdin=subprocess.DEVNULL, stderr=open(self.log, "w"),
-            env=environment(RANK=rank, WORLD_SIZE=world, MASTER_ADDR=host, MASTER_PORT=port, WEFT_JOB_TOKEN=token))
+            env=environment(RANK=rank, WORLD_SIZE=world, MASTER_ADDR=host, MASTER_PORT=port, WEFT_JOB_TOKEN=token, **more))
 
     def wait(self):
         try:
@@ -125,6 +126,9 @@ class Rank:
 
     def said(self):
         return open(self.log, "rb").read()
+
+    def files(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def peak(self):
         """Bytes of memory that it had at most."""
@@ -158,8 +162,9 @@ def start(world, hostile):
     stop = threading.Event()
     keep = hostile(port, stop)
     begin = time.monotonic()
-    ranks += [Rank(k, world, port) for k in range(1, world)]
-    peak = ranks[0].peak() if ranks[0].process.poll() is None else 0
+    ranks += [Rank(k, world, port) for k in range(1, world - 1)]
+    peak, files = (ranks[0].peak(), ranks[0].files()) if world > 2 and ranks[0].process.poll() is None else (0, 0)
+    ranks.append(Rank(world - 1, world, port))
     codes = [r.wait() for r in ranks]
     seconds = time.monotonic() - begin
     stop.set()
@@ -173,6 +178,8 @@ def start(world, hostile):
             wrong += f"a stranger was told {got!r}\n"
     if peak > MEMORY:
         wrong += f"rank 0 had {peak} bytes\n"
+    if files > FILES:
+        wrong += f"rank 0 had {files} open files\n"
     if any(b < 32 and b != 10 for r in ranks for b in r.said()):
         wrong += f"control characters: {[r.said() for r in ranks]}\n"
     return wrong, seconds, ranks
@@ -339,14 +346,26 @@ case("a rank of another job on the same port ends with a sentence, alone",
      (code != 2 or b"it is of another job" not in other.said() or zero.process.poll() is not None) and (code, other.said()))
 case("and the job goes on", (Rank(1, 2, port).wait() or zero.wait()) and zero.said())
 
+for rank in (1, 2):
+    port = free_port()
+    zero = Rank(0, 2, port)
+    until_listening(port)
+    other = Rank(rank, 3, port)
+    codes = other.wait(), zero.wait()
+    sentence = b"a process of a job of 3 ranks came to one of 2 ranks"
+    case(f"of one's own job, another world is a mistake that both sides name: rank {rank}",
+         (codes != (2, 2) or sentence not in zero.said() or sentence not in other.said()) and
+         (codes, zero.said(), other.said()))
+
 port = free_port()
 zero = Rank(0, 2, port)
 until_listening(port)
-other = Rank(2, 3, port)
-codes = other.wait(), zero.wait()
-sentence = b"a process of a job of 3 ranks came to one of 2 ranks"
-case("of one's own job, another world is a mistake that both sides name",
-     (codes != (2, 2) or sentence not in zero.said() or sentence not in other.said()) and (codes, zero.said(), other.said()))
+begin, s = time.monotonic(), dial(port)
+s.settimeout(30)
+got, seconds = read_all(s), time.monotonic() - begin
+case("a silent connection is dropped after some seconds", (got or seconds > 20 or b"it said nothing" not in zero.said()) and
+     (got, seconds, zero.said()))
+case("and the job still starts", (Rank(1, 2, port).wait() or zero.wait()) and zero.said())
 
 port = free_port()
 ranks = [Rank(0, 3, port)]
@@ -384,6 +403,13 @@ if own:
     ranks.append(Rank(1, 2, port, host=own[0]))
     codes = [r.wait() for r in ranks]
     want = [socket.inet_aton(own[0])[::-1].hex().upper()]
+    port = free_port()
+    one = {"LOCAL_WORLD_SIZE": 2, "host": own[0]}
+    ranks = [Rank(0, 2, port, LOCAL_RANK=0, **one)]
+    until_listening(port)
+    case("ranks of one machine meet at 127.0.0.1, whatever its name",
+         sockets_listening(port) != ["0100007F"] and sockets_listening(port))
+    codes += [Rank(1, 2, port, LOCAL_RANK=1, **one).wait(), ranks[0].wait()]
     case("several machines meet at the address that is named", (where != want or any(codes)) and (where, want, codes))
 else:
     case("several machines meet at the address that is named # SKIP no address but 127.0.0.1", "")
