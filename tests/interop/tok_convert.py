@@ -6,6 +6,7 @@
 
 Files: those of testdata.py, and SentencePiece models trained here. A tokenizer.json must be the bytes that
 PyPI's `tokenizers` saves after reading it; ids are compared on the books and on strings of class representatives."""
+import base64
 import functools
 import json
 import os
@@ -119,6 +120,45 @@ def ranks_both_ways(d):
 
 
 tokenizers_gpt2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+def ranks_of(path, size):
+    """A file of as many ranks: those of the tests' data, then made ones."""
+    with open(f"{DATA}/tokenizers/cl100k/cl100k_base.tiktoken", "rb") as f:
+        lines = f.readlines()[:size]
+    lines += [base64.b64encode(b"\xff%c%cx" % (i >> 8 & 255, i & 255)) + b" %d\n" % i for i in range(len(lines), size)]
+    with open(path, "wb") as f:
+        f.writelines(lines)
+
+
+@case
+def specials_follow_the_ranks(d):
+    """Ids right after the ranks, as Llama 3's, need no entry in the vocabulary; cl100k's have gaps before them."""
+    for name, size, first, last in (("llama3", 128000, ("<|begin_of_text|>", 128000), ("<|reserved_special_token_245|>", 128255)),
+                                    ("cl100k", 100256, ("<|endoftext|>", 100257), ("<|endofprompt|>", 100276))):
+        path = f"{d}/{name}.tiktoken"
+        ranks_of(path, size)
+        some = texts(50)[:200] + [f"a {first[0]}b{last[0]}\n c", first[0] * 2 + " " + last[0]]
+        run("convert", "-q", "--overwrite", path, f"{d}/{name}.json")
+        with open(f"{d}/{name}.json", encoding="utf-8") as f:
+            spec = json.load(f)
+        added = {t["content"]: t["id"] for t in spec["added_tokens"]}
+        assert dict([first, last]).items() <= added.items()
+        assert spec["model"]["vocab"].keys() & added.keys() == (set() if name == "llama3" else added.keys()), name
+        assert len(spec["model"]["vocab"]) == size + (0 if name == "llama3" else len(added))
+        t = load(f"{d}/{name}.json")
+        t.encode_special_tokens = False
+        pattern = spec["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
+        e = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=load_tiktoken_bpe(path), special_tokens=added)
+        same(ids(t, some), [e.encode(x, allowed_special="all") for x in some], some)
+        assert [t.token_to_id(x) for x in added] == list(added.values())
+        with open(f"{d}/some.jsonl", "w", encoding="utf-8") as f:
+            f.writelines(json.dumps({"text": x}) + "\n" for x in some)
+        ours = run("encode", "--tokenizer", f"{d}/{name}.json", f"{d}/some.jsonl", "--specials", "parse").stdout
+        same([list(map(int, x.split())) for x in ours.splitlines()], ids(t, some), some)
+        run("convert", "-q", "--overwrite", f"{d}/{name}.json", f"{d}/back.tiktoken")
+        with open(path, "rb") as a, open(f"{d}/back.tiktoken", "rb") as b:
+            assert a.read() == b.read(), name
 
 
 @case

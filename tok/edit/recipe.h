@@ -166,6 +166,12 @@ int recipe_refuse_component(const struct recipe *r, enum recipe_format f,
 /* A normal piece with a character that is not a normal piece by itself; NULL: none. */
 const char *recipe_lone_character(const struct recipe *r);
 
+/*
+ * Readers of a tokenizer.json give an added token that the vocabulary lacks the next id after its
+ * pieces, whatever the file says. True if that is the id of each.
+ */
+bool recipe_tokens_follow(const struct recipe *r);
+
 /* Moves the added tokens into the pieces, at their ids. */
 void recipe_settle_tokens(struct recipe *r);
 

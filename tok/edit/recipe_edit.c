@@ -62,7 +62,6 @@ static int add_row(struct recipe_rows *w, const struct recipe *r, const struct t
 
 bool recipe_make_room(struct recipe *r, const struct tokenizer *t, bool pieces)
 {
-    size_t count = 0, outside = 0;
     if (r->from == RECIPE_SP) {
         for (int64_t id = (int64_t)r->npieces; id < tok_info(t)->vocab_size; id++) {
             size_t length;
@@ -72,15 +71,10 @@ bool recipe_make_room(struct recipe *r, const struct tokenizer *t, bool pieces)
         recipe_index(r);
         return true;
     }
-    for (size_t i = 0; i < r->npieces; i++)
-        count += r->piece[i].text != NULL;
-    bool follow = count == r->npieces;
-    for (size_t i = 0; i < r->ntokens; i++)
-        if (recipe_find(r, r->token[i].text, r->token[i].n) < 0)
-            follow &= r->token[i].id == (int32_t)(count + outside++);
-    if (pieces || !follow)
+    bool settle = pieces || !recipe_tokens_follow(r);
+    if (settle)
         recipe_settle_tokens(r);
-    return pieces || !follow;
+    return settle;
 }
 
 /* In a unigram vocabulary an added token gets a score that no path takes. */

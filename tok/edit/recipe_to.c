@@ -133,6 +133,18 @@ static int check_reached(const struct recipe *r, enum recipe_format f, struct er
     return code;
 }
 
+bool recipe_tokens_follow(const struct recipe *r)
+{
+    size_t count = 0, outside = 0;
+    for (size_t i = 0; i < r->npieces; i++)
+        count += r->piece[i].text != NULL;
+    bool follow = count == r->npieces;
+    for (size_t i = 0; i < r->ntokens; i++)
+        if (recipe_find(r, r->token[i].text, r->token[i].n) < 0)
+            follow &= r->token[i].id == (int32_t)(count + outside++);
+    return follow;
+}
+
 void recipe_settle_tokens(struct recipe *r)
 {
     for (size_t i = 0; i < r->ntokens; i++) {
@@ -319,7 +331,8 @@ static int bytes_to_hf(struct recipe *r, struct err *e)
 static int tiktoken_to_hf(struct recipe *r, struct err *e)
 {
     recipe_derive_merges(r, true);
-    recipe_settle_tokens(r);
+    if (!recipe_tokens_follow(r))
+        recipe_settle_tokens(r);
     return bytes_to_hf(r, e);
 }
 
