@@ -9,9 +9,9 @@
 #include "base/io/path.h"
 #include "convert/identity.h"
 #include "convert/source.h"
-#include "train/copy/copy_ckpt.h"
-#include "train/copy/copy_files.h"
-#include "train/copy/copy_journal.h"
+#include "convert/copy/copy_ckpt.h"
+#include "convert/copy/copy_files.h"
+#include "convert/copy/copy_journal.h"
 #include "train/spec/spec.h"
 
 struct averaging {

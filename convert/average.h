@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/core/err.h"
-#include "train/copy/copy.h"
+#include "convert/copy/copy.h"
 
 struct average {
     const char *const *from; /* checkpoints, or folders of them: the newest of each */

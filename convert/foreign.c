@@ -6,9 +6,9 @@
 #include "base/format/json.h"
 #include "base/io/path.h"
 #include "convert/report.h"
-#include "train/gguf/gguf_read.h"
-#include "train/hf/hf_folder.h"
-#include "train/pt/pt.h"
+#include "convert/gguf/gguf_read.h"
+#include "convert/hf/hf_folder.h"
+#include "convert/torch/pt.h"
 
 static bool is_safetensors(const char *path)
 {

@@ -7,7 +7,7 @@
 #include "base/core/mem.h"
 #include "base/format/json.h"
 #include "base/io/path.h"
-#include "train/vocabulary/vocabulary.h"
+#include "convert/vocabulary/vocabulary.h"
 #include "tok/edit/recipe.h"
 #include "tok/pretok/scan.h"
 

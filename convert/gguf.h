@@ -7,8 +7,8 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 #include "tok/tokenizer/tokenizer.h"
-#include "train/gguf/gguf.h"
-#include "train/hf/hf_export.h"
+#include "convert/gguf/gguf.h"
+#include "convert/hf/hf_export.h"
 
 /*
  * Adds the tokenizer of an export's checkpoint (NULL: none), with an entry for each row of the

@@ -7,7 +7,7 @@
 
 #include "base/core/hash.h"
 #include "base/io/path.h"
-#include "train/hf/hf_adapter.h"
+#include "convert/hf/hf_adapter.h"
 
 void identity_begin(struct buf *b, const char *verb)
 {

@@ -3,7 +3,7 @@
 #define CONVERT_IDENTITY_H
 
 /*
- * What tells one conversion from another (train/copy/copy_journal.h): an interrupted one is only
+ * What tells one conversion from another (convert/copy/copy_journal.h): an interrupted one is only
  * continued by the same weft with the same options from files that have not changed since. A text,
  * built line by line.
  */
@@ -13,7 +13,7 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 #include "train/ckpt/ckpt.h"
-#include "train/hf/hf_folder.h"
+#include "convert/hf/hf_folder.h"
 
 void identity_begin(struct buf *b, const char *verb);
 void identity_number(struct buf *b, const char *what, int64_t value);

@@ -18,7 +18,7 @@
 #include "convert/rows.h"
 #include "convert/same.h"
 #include "convert/source.h"
-#include "train/gguf/gguf_model.h"
+#include "convert/gguf/gguf_model.h"
 
 enum { INSPECT = 1, VERIFY = 2, IMPORT = 4, EXPORT = 8, RESHARD = 16, AVERAGE = 32 };
 

@@ -7,7 +7,7 @@
 #include "base/core/mem.h"
 #include "convert/report.h"
 #include "convert/source.h"
-#include "train/hf/hf_extract.h"
+#include "convert/hf/hf_extract.h"
 
 enum { ONE_FILE = 1 << 30 }; /* GB: tensors in the order of the model */
 

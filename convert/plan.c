@@ -8,8 +8,8 @@
 
 #include "base/core/mem.h"
 #include "convert/report.h"
-#include "train/hf/hf_documents.h"
-#include "train/hf/hf_import.h"
+#include "convert/hf/hf_documents.h"
+#include "convert/hf/hf_import.h"
 #include "train/layout/layout.h"
 #include "train/spec/param.h"
 

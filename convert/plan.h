@@ -6,8 +6,8 @@
 
 #include "base/core/buf.h"
 #include "base/core/err.h"
-#include "train/hf/hf_export.h"
-#include "train/hf/hf_folder.h"
+#include "convert/hf/hf_export.h"
+#include "convert/hf/hf_folder.h"
 
 /*
  * The bytes of weights that a rank of each pipeline stage would hold, its share of the padded

@@ -12,9 +12,9 @@
 #include "convert/source.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/shard.h"
-#include "train/copy/copy_ckpt.h"
-#include "train/copy/copy_files.h"
-#include "train/copy/copy_journal.h"
+#include "convert/copy/copy_ckpt.h"
+#include "convert/copy/copy_files.h"
+#include "convert/copy/copy_journal.h"
 
 /* What one rank writes. */
 struct share {

@@ -8,7 +8,7 @@
 #include "base/core/err.h"
 #include "tok/tokenizer/tokenizer.h"
 #include "train/ckpt/ckpt.h"
-#include "train/hf/hf_rows.h"
+#include "convert/hf/hf_rows.h"
 
 struct vocab_rows {
     struct hf_rows hf;

@@ -8,7 +8,7 @@
 #include "base/core/program.h"
 #include "base/io/path.h"
 #include "train/ckpt/other.h"
-#include "train/hf/hf_folder.h"
+#include "convert/hf/hf_folder.h"
 
 static bool has_match(const char *path, const char *tail)
 {

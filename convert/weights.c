@@ -20,11 +20,11 @@
 #include "convert/report.h"
 #include "convert/rows.h"
 #include "convert/source.h"
-#include "train/vocabulary/vocabulary.h"
-#include "train/gguf/gguf_model.h"
-#include "train/hf/hf_adapter.h"
-#include "train/hf/hf_export.h"
-#include "train/hf/hf_import.h"
+#include "convert/vocabulary/vocabulary.h"
+#include "convert/gguf/gguf_model.h"
+#include "convert/hf/hf_adapter.h"
+#include "convert/hf/hf_export.h"
+#include "convert/hf/hf_import.h"
 
 static void add_bytes(struct buf *b, const char *what, uint64_t n)
 {

@@ -10,8 +10,8 @@
 #include "base/format/json.h"
 #include "base/io/file.h"
 #include "base/io/path.h"
-#include "train/hf/hf_export.h"
-#include "train/vocabulary/vocabulary.h"
+#include "convert/hf/hf_export.h"
+#include "convert/vocabulary/vocabulary.h"
 
 struct exporting {
     const struct hf_export *plan;

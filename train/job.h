@@ -17,12 +17,12 @@
 #include "train/ckpt/ckpt.h"
 #include "train/course/course.h"
 #include "train/engine/rank.h"
-#include "train/hf/hf_documents.h"
-#include "train/hf/hf_folder.h"
+#include "convert/hf/hf_documents.h"
+#include "convert/hf/hf_folder.h"
 #include "train/options.h"
 #include "train/tune/tune.h"
-#include "train/vocabulary/files.h"
-#include "train/vocabulary/vocabulary.h"
+#include "convert/vocabulary/files.h"
+#include "convert/vocabulary/vocabulary.h"
 
 /* The lock of --save (start.h). */
 struct save_lock {

@@ -16,7 +16,7 @@
 #include "train/ckpt/other.h"
 #include "train/engine/state.h"
 #include "train/engine/world.h"
-#include "train/hf/hf_origin.h"
+#include "convert/hf/hf_origin.h"
 #include "train/report/anomaly.h"
 
 /* ---- the lock of --save ------------------------------------------------------------------- */

@@ -21,7 +21,7 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
-#include "train/copy/copy_files.h"
+#include "convert/copy/copy_files.h"
 
 enum { ROWS = 1024, COLS = 4096, MOST = 99 }; /* a tensor of 8 MiB in bf16 */
 

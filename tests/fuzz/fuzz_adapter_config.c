@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "train/hf/hf_adapter.h"
+#include "convert/hf/hf_adapter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "train/gguf/gguf_read.h"
+#include "convert/gguf/gguf_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

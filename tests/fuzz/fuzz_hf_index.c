@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "train/hf/hf_index.h"
+#include "convert/hf/hf_index.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

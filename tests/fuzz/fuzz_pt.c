@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "train/pt/pt.h"
+#include "convert/torch/pt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/core/mem.h"
-#include "train/copy/copy_rows.h"
+#include "convert/copy/copy_rows.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

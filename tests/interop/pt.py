@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Files of torch.save, as PyTorch 1.13 writes them, against train/pt: tensors of every type, views, shared storages; models whose
+"""Files of torch.save, as PyTorch 1.13 writes them, against convert/torch: tensors of every type, views, shared storages; models whose
 import equals that of their safetensors; archives and pickles that must be refused, before anything of them runs.
 Usage: pt.py CONVERT PT_DUMP [NAME...]"""
 import collections

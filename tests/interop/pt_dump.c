@@ -8,7 +8,7 @@
 
 #include "base/core/log.h"
 #include "base/core/mem.h"
-#include "train/pt/pt.h"
+#include "convert/torch/pt.h"
 
 static int dump(const struct st_file *s, const struct st_entry *t, struct err *e)
 {
