@@ -2,11 +2,12 @@
 #ifndef CONVERT_CLI_H
 #define CONVERT_CLI_H
 
-/* The options of convert, and its verbs that write. */
+/* The options of convert, and its verbs. */
 
 #include "base/cli/opt.h"
 #include "base/core/buf.h"
 #include "base/core/err.h"
+#include "convert/vocabulary/rows.h"
 
 struct cli {
     struct opt_common common;
@@ -28,8 +29,21 @@ enum { CLI_HF, CLI_GGUF, CLI_PEFT };
 /* Writes a text to standard output. ERR_IO. */
 int cli_write_out(const struct buf *b, struct err *e);
 
-/* A folder of Hugging Face as a checkpoint, and back. */
+/* ERR_USAGE unless the verb has a source and a target, or a checkpoint at least. */
+int cli_two_names(const struct opts *o, const char *verb, struct err *e);
+int cli_needs_ckpt(const struct opts *o, const char *verb, struct err *e);
+
+/* --rows, where it is given: *ret is `own`, which the caller finishes, else NULL. */
+int cli_open_rows(const struct cli *v, struct vocab_rows *own, const struct vocab_rows **ret,
+                  struct err *e);
+
+/* The verbs, verb_NAME.c each. Those that read any number of files log the error of each and return
+ * the code of the first. */
+int cmd_inspect(const struct opts *o, const struct cli *v, struct err *e);
+int cmd_verify(const struct opts *o, const struct cli *v, struct err *e);
 int cmd_import(const struct opts *o, const struct cli *v, struct err *e);
 int cmd_export(const struct opts *o, const struct cli *v, struct err *e);
+int cmd_reshard(const struct opts *o, const struct cli *v, struct err *e);
+int cmd_average(const struct opts *o, const struct cli *v, struct err *e);
 
 #endif

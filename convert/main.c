@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/core/log.h"
-#include "base/core/mem.h"
 #include "base/cli/opt.h"
 #include "base/cli/stdout.h"
-#include "base/format/json.h"
-#include "base/io/path.h"
+#include "base/core/log.h"
 #include "base/core/program.h"
-#include "convert/average.h"
 #include "convert/cli.h"
-#include "convert/foreign.h"
-#include "convert/report.h"
-#include "convert/reshard.h"
-#include "convert/rows.h"
-#include "convert/same.h"
-#include "convert/source.h"
 #include "convert/gguf/gguf_model.h"
 
 enum { INSPECT = 1, VERIFY = 2, IMPORT = 4, EXPORT = 8, RESHARD = 16, AVERAGE = 32 };
@@ -263,190 +251,42 @@ int cli_write_out(const struct buf *b, struct err *e)
     return stdout_finish(e);
 }
 
-/* ---- verbs --------------------------------------------------------------------------------- */
-
-static int inspect_ckpt(const struct cli *v, const char *path, struct buf *b, struct err *e)
+int cli_needs_ckpt(const struct opts *o, const char *verb, struct err *e)
 {
-    struct ckpt *c;
-    int code = ckpt_open(path, &c, e);
-    if (code)
-        return code;
-    code = v->json ? report_json(c, v->tensors, b, e) : report_text(c, v->tensors, b, e);
-    ckpt_close(c);
-    return code;
+    if (o->nfile)
+        return 0;
+    err_set(e, ERR_USAGE, "%s needs a checkpoint", verb);
+    return err_hint(e, "name a folder such as run/iter_0000100, or the folder that holds it");
 }
 
-static int inspect_one(const struct cli *v, const char *path, struct err *e)
+int cli_two_names(const struct opts *o, const char *verb, struct err *e)
 {
-    struct buf b = {0};
-    int code = foreign_is(path) ? foreign_report(path, v->json, v->tensors, &b, e)
-                                : inspect_ckpt(v, path, &b, e);
-    if (!code)
-        code = cli_write_out(&b, e);
-    buf_finish(&b);
-    return code;
+    if (o->nfile == 2)
+        return 0;
+    err_set(e, ERR_USAGE,
+            WEFT_PREFIX "convert %s takes a source and a target, %zu names were given", verb,
+            o->nfile);
+    return err_hint(e, WEFT_PREFIX "convert %s SRC DST", verb);
 }
 
-static uint64_t total_bytes(const struct ckpt *c)
+int cli_open_rows(const struct cli *v, struct vocab_rows *own, const struct vocab_rows **ret,
+                  struct err *e)
 {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < ckpt_files(c); i++)
-        bytes += ckpt_file_at(c, i)->size;
-    return bytes;
-}
-
-/* {"path": ..., "intact": ..., "error": ...}; c is NULL where it does not open. */
-static void verified_json(struct buf *b, const char *path, const struct ckpt *c, const char *error)
-{
-    buf_addc(b, '{');
-    jsonw_key(b, "path");
-    jsonw_string(b, path, strlen(path));
-    buf_addf(b, ",\"intact\":%s", error ? "false" : "true");
-    if (c)
-        buf_addf(b, ",\"version\":%d,\"files\":%zu,\"bytes\":%llu,\"tensors\":%zu", ckpt_version(c),
-                 ckpt_files(c), (unsigned long long)total_bytes(c), ckpt_tensors(c));
-    buf_addc(b, ',');
-    jsonw_key(b, "error");
-    if (error)
-        jsonw_string(b, error, strlen(error));
-    else
-        buf_adds(b, "null");
-    buf_adds(b, "}\n");
-}
-
-static int verify_opened(struct ckpt *c, struct err *e)
-{
-    struct buf strange = {0};
-    int code = ckpt_verify(c, e);
-    if (!code)
-        code = report_check_model(c, e);
-    if (!code)
-        code = report_strangers(c, &strange, e);
-    if (!code && strange.len)
-        log_warn("%s: not in the manifest:%s", ckpt_path(c), buf_str(&strange));
-    buf_finish(&strange);
-    return code;
-}
-
-static int verify_one(const struct cli *v, const char *path, struct err *e)
-{
-    struct ckpt *c = NULL;
-    struct buf b = {0};
-    struct err out;
-    int code = ckpt_open(path, &c, e);
-    if (!code)
-        code = verify_opened(c, e);
-    if (v->json)
-        verified_json(&b, path, code && !c ? NULL : c, code ? e->msg : NULL);
-    else if (!code)
-        buf_addf(&b, "%s: intact, %zu files, %llu bytes, %zu tensors\n", ckpt_path(c),
-                 ckpt_files(c), (unsigned long long)total_bytes(c), ckpt_tensors(c));
-    int failed = cli_write_out(&b, &out);
-    if (failed && !code) {
-        *e = out;
-        code = failed;
-    }
-    buf_finish(&b);
-    ckpt_close(c);
-    return code;
-}
-
-/* Each of them against the first. */
-static int compare_all(const struct opts *o, const struct cli *v, struct err *e)
-{
-    struct ckpt *first, *other;
-    int code = named_ckpt_open(o->file[0], &first, e);
-    if (code)
-        return code;
-    for (size_t i = 1; !code && i < o->nfile; i++) {
-        code = named_ckpt_open(o->file[i], &other, e);
-        if (code)
-            break;
-        code = same_tensors(first, other, e);
-        struct buf b = {0};
-        if (!code && !v->json)
-            buf_addf(&b, "%s and %s: the same %zu tensors\n", ckpt_path(first), ckpt_path(other),
-                     ckpt_tensors(first));
-        if (!code)
-            code = cli_write_out(&b, e);
-        buf_finish(&b);
-        ckpt_close(other);
-    }
-    ckpt_close(first);
-    return code;
-}
-
-static int reshard(const struct opts *o, const struct cli *v, struct err *e)
-{
-    if (o->nfile != 2) {
-        err_set(e, ERR_USAGE, "reshard needs a checkpoint and the folder for the new one");
-        return err_hint(e, WEFT_PREFIX "convert reshard --ranks 8 run/iter_0000100 cut");
-    }
-    const struct reshard r = {.from = o->file[0],
-                              .to = o->file[1],
-                              .ranks = (int)v->ranks,
-                              .max_file_size = (uint64_t)v->file_size,
-                              .threads = (int)v->threads,
-                              .overwrite = v->overwrite};
+    *ret = NULL;
     if (!v->rows)
-        return reshard_run(&r, e);
-    struct vocab_rows rows;
-    int code = vocab_rows_open(&rows, v->rows, e);
-    if (code)
-        return code;
-    struct reshard mapped = r;
-    mapped.rows = &rows;
-    code = reshard_run(&mapped, e);
-    vocab_rows_finish(&rows);
+        return 0;
+    if (v->adapter || v->like)
+        return err_set(e, ERR_USAGE, "--%s cannot be given beside --rows",
+                       v->adapter ? "adapter" : "like");
+    int code = vocab_rows_open(own, v->rows, e);
+    *ret = code ? NULL : own;
     return code;
-}
-
-static int average(const struct opts *o, const struct cli *v, struct err *e)
-{
-    if (o->nfile < 3) {
-        err_set(e, ERR_USAGE, "average needs two checkpoints or more and the folder for theirs");
-        return err_hint(e, WEFT_PREFIX "convert average run/iter_0000090 run/iter_0000100 soup");
-    }
-    const struct average a = {.from = (const char *const *)o->file,
-                              .n = o->nfile - 1,
-                              .to = o->file[o->nfile - 1],
-                              .max_file_size = (uint64_t)v->file_size,
-                              .overwrite = v->overwrite,
-                              .copy = {.threads = (int)v->threads}};
-    return average_run(&a, e);
-}
-
-/* All of them, the sound ones too when one is damaged; the code of the first that failed. */
-static int each(const struct cli *v, const char *path, bool newest,
-                int (*fn)(const struct cli *, const char *, struct err *))
-{
-    struct err e = {0};
-    char **name = NULL;
-    size_t n = 0;
-    int first = 0;
-    if (newest && foreign_is(path)) { /* inspect reads more than checkpoints */
-        name = mem_new(1, sizeof(*name));
-        name[n++] = mem_strdup(path);
-    } else {
-        first = named_ckpts(path, &name, &n, &e);
-    }
-    if (first)
-        log_err(&e);
-    for (size_t i = 0; i < n && (i == 0 || !newest); i++) {
-        e = (struct err){0};
-        int code = fn(v, name[i], &e);
-        if (code)
-            log_err(&e);
-        first = first ? first : code;
-    }
-    names_free(name, n);
-    return first;
 }
 
 static int main_run(const struct opts *o, const struct cli *v, struct err *e)
 {
-    static int (*const fn[])(const struct cli *, const char *, struct err *) = {inspect_one,
-                                                                                verify_one};
+    static int (*const verb[])(const struct opts *, const struct cli *, struct err *) = {
+        cmd_inspect, cmd_verify, cmd_import, cmd_export, cmd_reshard, cmd_average};
     if (o->verb < 0) {
         err_set(e, ERR_USAGE,
                 WEFT_PREFIX
@@ -454,27 +294,8 @@ static int main_run(const struct opts *o, const struct cli *v, struct err *e)
         return err_hint(e, WEFT_PREFIX "convert -h shows how it is used");
     }
     log_set_level(v->common.quiet ? LOG_WARN : v->common.verbose ? LOG_DEBUG : LOG_INFO);
-    if (o->verb >= 2) {
-        static int (*const verb[])(const struct opts *, const struct cli *,
-                                   struct err *) = {cmd_import, cmd_export, reshard, average};
-        opts_warn_unused(o, NULL, NULL);
-        return verb[o->verb - 2](o, v, e);
-    }
-    if (v->same && o->nfile < 2)
-        return err_set(e, ERR_USAGE, "--same needs at least two checkpoints");
-    if (!o->nfile) {
-        err_set(e, ERR_USAGE, "%s needs a checkpoint", o->verb ? "verify" : "inspect");
-        return err_hint(e, "name a folder such as run/iter_0000100, or the folder that holds it");
-    }
     opts_warn_unused(o, NULL, NULL);
-    int first = 0;
-    for (size_t i = 0; i < o->nfile; i++) {
-        int code = each(v, o->file[i], o->verb == 0, fn[o->verb]);
-        first = first ? first : code;
-    }
-    if (!first && v->same)
-        first = compare_all(o, v, e);
-    return first;
+    return verb[o->verb](o, v, e);
 }
 
 int main(int argc, char **argv)

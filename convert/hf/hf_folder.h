@@ -5,10 +5,10 @@
 /*
  * A model as transformers keeps it: a folder with config.json and model.safetensors, or shards and
  * model.safetensors.index.json; else with pytorch_model.bin, its shards and index, or a .pt of the
- * same tensors (convert/torch). A folder of Meta's with params.json and consolidated.NN.pth is opened
- * too, and its config.json is made. Opening it holds the tensors against the configuration: each
- * that the model needs is there, once and in its shape, and none that nobody knows. Only headers
- * are read; data only where a tied head comes twice.
+ * same tensors (convert/torch). A folder of Meta's with params.json and consolidated.NN.pth is
+ * opened too, and its config.json is made. Opening it holds the tensors against the configuration:
+ * each that the model needs is there, once and in its shape, and none that nobody knows. Only
+ * headers are read; data only where a tied head comes twice.
  *
  * Knows neither engine nor device. One thread opens and closes; any may read.
  */

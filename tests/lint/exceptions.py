@@ -56,7 +56,7 @@ MANY_PARAMETERS = {
 # HEADER: the files of its folder that implement it and have no header of their own; "*" matches.
 SHARED_HEADERS = {
     # programs: a verb is one function, declared with the others
-    "convert/cli.h": "weights.c",
+    "convert/cli.h": "verb_*.c",
     "prep/cmd.h": "cmd_*.c",
     "prep/options.h": "options_verbs.c",
     "samples/stories/grammar.h": "cast.c plots.c plots_town.c scenes.c verbs.c words.c",

@@ -47,8 +47,9 @@ struct st_file {
     const struct json *metadata; /* __metadata__, an object of texts; NULL: none */
     void *doc;                   /* private: owns the texts */
     /*
-     * Of a file in another format (convert/torch): reads a box of an entry whose elements lie apart,
-     * *ret_done false: it is like one of safetensors; frees what is `own`. NULL: safetensors.
+     * Of a file in another format (convert/torch): reads a box of an entry whose elements lie
+     * apart, *ret_done false: it is like one of safetensors; frees what is `own`. NULL:
+     * safetensors.
      */
     int (*read)(const struct st_file *s, const struct st_entry *t, struct box_mem to,
                 bool *ret_done, struct err *e);

@@ -11,9 +11,9 @@
 #include "convert/torch/pickle.h"
 
 /* What make.py of this folder wrote with PyTorch 1.13.0, 2.11.0 and 2.15.0. */
-static const char *const golden[] = {"tests/convert/torch/torch-1.13.pt", "tests/convert/torch/torch-2.11.pt",
-                                     "tests/convert/torch/torch-2.11-no-crc.pt",
-                                     "tests/convert/torch/torch-2.15.pt"};
+static const char *const golden[] = {
+    "tests/convert/torch/torch-1.13.pt", "tests/convert/torch/torch-2.11.pt",
+    "tests/convert/torch/torch-2.11-no-crc.pt", "tests/convert/torch/torch-2.15.pt"};
 enum { GOLDENS = sizeof(golden) / sizeof(golden[0]) };
 
 /* Element [r, c] of a box of a tensor is wanted, which is all that is read. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CONVERT_SOURCE_H
-#define CONVERT_SOURCE_H
+#ifndef CONVERT_SOURCE_SOURCE_H
+#define CONVERT_SOURCE_SOURCE_H
 
 /*
  * What a path on the command line means, by one rule for all verbs: a checkpoint (a folder with a

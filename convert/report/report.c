@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "convert/report.h"
+#include "convert/report/report.h"
 
 #include <dirent.h>
 #include <errno.h>

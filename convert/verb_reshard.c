@@ -1,20 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "convert/reshard.h"
+
+/*
+ * A checkpoint once more, with its tensors, the optimizer's included, cut into the files of another
+ * number of ranks: each group from its first tensor to its last one, in shares of equal size.
+ */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/core/log.h"
 #include "base/core/mem.h"
+#include "base/core/program.h"
 #include "base/io/path.h"
-#include "convert/identity.h"
-#include "convert/rows.h"
-#include "convert/source.h"
+#include "convert/cli.h"
+#include "convert/source/identity.h"
+#include "convert/vocabulary/rows.h"
+#include "convert/source/source.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/shard.h"
 #include "convert/copy/copy_ckpt.h"
 #include "convert/copy/copy_files.h"
 #include "convert/copy/copy_journal.h"
+
+struct reshard {
+    const char *from; /* a checkpoint, or a folder of them: its newest */
+    const char *to;   /* a folder of checkpoints; made if missing */
+    int ranks;
+    uint64_t max_file_size; /* 0: the writer's own */
+    int threads;            /* 0: one for each processor */
+    bool overwrite;         /* a checkpoint of that iteration may stand there */
+    const struct vocab_rows
+        *rows; /* the vocabulary changes by them (vocabulary/rows.h); NULL: it stays */
+    struct copy_journal *journal; /* reshard_run's own */
+};
 
 /* What one rank writes. */
 struct share {
@@ -223,7 +241,11 @@ static int write_all(struct ckpt *c, const struct reshard *r, struct err *e)
     return code;
 }
 
-int reshard_run(const struct reshard *r, struct err *e)
+/*
+ * ERR_USAGE: `to` has a checkpoint of that iteration. Nothing stands there on failure; one that was
+ * interrupted, or failed for want of space, is continued by the next call.
+ */
+static int reshard_run(const struct reshard *r, struct err *e)
 {
     struct ckpt *c;
     int code = named_ckpt_open(r->from, &c, e);
@@ -242,5 +264,30 @@ int reshard_run(const struct reshard *r, struct err *e)
         log_info("%s: %zu tensors for %d ranks", folder, ckpt_tensors(c), r->ranks);
     free(folder);
     ckpt_close(c);
+    return code;
+}
+
+int cmd_reshard(const struct opts *o, const struct cli *v, struct err *e)
+{
+    if (o->nfile != 2) {
+        err_set(e, ERR_USAGE, "reshard needs a checkpoint and the folder for the new one");
+        return err_hint(e, WEFT_PREFIX "convert reshard --ranks 8 run/iter_0000100 cut");
+    }
+    const struct reshard r = {.from = o->file[0],
+                              .to = o->file[1],
+                              .ranks = (int)v->ranks,
+                              .max_file_size = (uint64_t)v->file_size,
+                              .threads = (int)v->threads,
+                              .overwrite = v->overwrite};
+    if (!v->rows)
+        return reshard_run(&r, e);
+    struct vocab_rows rows;
+    int code = vocab_rows_open(&rows, v->rows, e);
+    if (code)
+        return code;
+    struct reshard mapped = r;
+    mapped.rows = &rows;
+    code = reshard_run(&mapped, e);
+    vocab_rows_finish(&rows);
     return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "convert/gguf.h"
+#include "convert/gguf/gguf_tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>

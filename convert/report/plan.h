@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CONVERT_PLAN_H
-#define CONVERT_PLAN_H
+#ifndef CONVERT_REPORT_PLAN_H
+#define CONVERT_REPORT_PLAN_H
 
 /* What --dry-run says of a model beside its files. */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "convert/foreign.h"
+#include "convert/report/foreign.h"
 
 #include <string.h>
 
 #include "base/format/json.h"
 #include "base/io/path.h"
-#include "convert/report.h"
+#include "convert/report/report.h"
 #include "convert/gguf/gguf_read.h"
 #include "convert/hf/hf_folder.h"
 #include "convert/torch/pt.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CONVERT_IDENTITY_H
-#define CONVERT_IDENTITY_H
+#ifndef CONVERT_SOURCE_IDENTITY_H
+#define CONVERT_SOURCE_IDENTITY_H
 
 /*
  * What tells one conversion from another (convert/copy/copy_journal.h): an interrupted one is only

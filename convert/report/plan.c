@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "convert/plan.h"
+#include "convert/report/plan.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/core/mem.h"
-#include "convert/report.h"
+#include "convert/report/report.h"
 #include "convert/hf/hf_documents.h"
 #include "convert/hf/hf_import.h"
 #include "train/layout/layout.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "convert/rows.h"
+#include "convert/vocabulary/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/core/mem.h"
 #include "base/core/program.h"
 #include "base/io/path.h"
-#include "convert/identity.h"
+#include "convert/source/identity.h"
 
 /* PATH of PATH.rows. */
 static int find_tokenizer(struct vocab_rows *r, const char *path, struct err *e)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CONVERT_FOREIGN_H
-#define CONVERT_FOREIGN_H
+#ifndef CONVERT_REPORT_FOREIGN_H
+#define CONVERT_REPORT_FOREIGN_H
 
 /* What a model or file of another program is, as text or as one JSON object (convert inspect). */
 

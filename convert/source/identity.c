@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "convert/identity.h"
+#include "convert/source/identity.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "convert/source.h"
+#include "convert/source/source.h"
 
 #include <stdlib.h>
 #include <string.h>

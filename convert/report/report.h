@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CONVERT_REPORT_H
-#define CONVERT_REPORT_H
+#ifndef CONVERT_REPORT_REPORT_H
+#define CONVERT_REPORT_REPORT_H
 
 /*
  * What a checkpoint is, as text for people or as one JSON object, and whether it is all that its

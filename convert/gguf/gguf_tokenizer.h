@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CONVERT_GGUF_H
-#define CONVERT_GGUF_H
+#ifndef CONVERT_GGUF_GGUF_TOKENIZER_H
+#define CONVERT_GGUF_GGUF_TOKENIZER_H
 
 /* A tokenizer as the keys of a GGUF file, as llama.cpp reads them. */
 

@@ -1,18 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "convert/average.h"
+
+/*
+ * The average of the weights of several checkpoints of one model, element by element: summed in
+ * fp32 in the order in which they are named, divided, and rounded once to the type of the first. A
+ * checkpoint of iteration 0 with weights alone.
+ */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/core/log.h"
 #include "base/core/mem.h"
+#include "base/core/program.h"
 #include "base/io/path.h"
-#include "convert/identity.h"
-#include "convert/source.h"
+#include "convert/cli.h"
+#include "convert/source/identity.h"
+#include "convert/source/source.h"
 #include "convert/copy/copy_ckpt.h"
 #include "convert/copy/copy_files.h"
 #include "convert/copy/copy_journal.h"
 #include "train/spec/spec.h"
+
+struct average {
+    const char *const *from; /* checkpoints, or folders of them: the newest of each */
+    size_t n;
+    const char *to;         /* a folder of checkpoints; made if missing */
+    uint64_t max_file_size; /* 0: the writer's own */
+    bool overwrite;
+    struct copy_options copy;
+};
 
 struct averaging {
     const struct average *a;
@@ -170,7 +186,8 @@ static int average_opened(struct averaging *x, struct err *e)
     return code;
 }
 
-int average_run(const struct average *a, struct err *e)
+/* ERR_USAGE for checkpoints of different models and where something stands; as reshard_run. */
+static int average_run(const struct average *a, struct err *e)
 {
     struct averaging x = {.a = a, .ckpt = mem_new(a->n, sizeof(*x.ckpt))};
     char *folder = ckpt_folder(a->to, 0);
@@ -190,4 +207,19 @@ int average_run(const struct average *a, struct err *e)
     free(x.ckpt);
     free(folder);
     return code;
+}
+
+int cmd_average(const struct opts *o, const struct cli *v, struct err *e)
+{
+    if (o->nfile < 3) {
+        err_set(e, ERR_USAGE, "average needs two checkpoints or more and the folder for theirs");
+        return err_hint(e, WEFT_PREFIX "convert average run/iter_0000090 run/iter_0000100 soup");
+    }
+    const struct average a = {.from = (const char *const *)o->file,
+                              .n = o->nfile - 1,
+                              .to = o->file[o->nfile - 1],
+                              .max_file_size = (uint64_t)v->file_size,
+                              .overwrite = v->overwrite,
+                              .copy = {.threads = (int)v->threads}};
+    return average_run(&a, e);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CONVERT_ROWS_H
-#define CONVERT_ROWS_H
+#ifndef CONVERT_VOCABULARY_ROWS_H
+#define CONVERT_VOCABULARY_ROWS_H
 
 /* --rows PATH.rows: a vocabulary that changes, and its tokenizer PATH. */
 
