@@ -26,8 +26,8 @@ static void warn_idle(const struct job *j, int asked)
     const struct {
         const char *option;
         /* idle: where one rank has the weights, without ZeRO, with ZeRO 2 and 3, with one stage,
-         * in one process */
-        bool given, one, plain, sliced, staged, joint;
+         * in one process, where each process has all experts */
+        bool given, one, plain, sliced, staged, joint, spread;
     } rows[] = {{"use-distributed-optimizer", o->distributed_optimizer, true, false, false},
                 {"zero-stage", asked > 0 && is_given(j, "zero-stage"), true, false, false},
                 {"num-distributed-optimizer-instances", o->instances > 1, true, false, false},
@@ -38,13 +38,15 @@ static void warn_idle(const struct job *j, int asked)
                 {"account-for-loss-in-pipeline-split", o->stages.loss, .staged = true},
                 {"use-tp-pp-dp-mapping", o->stages.before_data, .one = true, .staged = true},
                 {check, opts_origin(j->opts, check) == FROM_FLAG, .joint = true},
-                {timeout, opts_origin(j->opts, timeout) == FROM_FLAG, .joint = true}};
+                {timeout, opts_origin(j->opts, timeout) == FROM_FLAG, .joint = true},
+                {"expert-buffer-factor", is_given(j, "expert-buffer-factor"), .spread = true}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *why = rows[i].one && one              ? "one data-parallel process"
                           : rows[i].plain && !l->zero     ? "--zero-stage 0"
                           : rows[i].sliced && l->zero > 1 ? "ZeRO 2 or 3, which send whole layers"
                           : rows[i].staged && l->mesh.pp == 1 ? "one pipeline stage"
                           : rows[i].joint && alone            ? "one process"
+                          : rows[i].spread && l->mesh.ep == 1 ? "--expert-model-parallel-size 1"
                                                               : NULL;
         if (rows[i].given && why)
             log_warn("--%s has no effect with %s", rows[i].option, why);
@@ -137,9 +139,9 @@ static int open_world(struct job *j, struct err *e)
         log_warn("--cp-comm-type has no effect with --context-parallel-size 1");
     j->layout.mesh.pp_before_dp = trains && o->stages.before_data;
     if (trains)
-        j->layout.mesh.ep = (int)o->expert_parallel;
-    if (trains && o->expert_tensor_parallel)
-        j->layout.mesh.etp = (int)o->expert_tensor_parallel;
+        j->layout.mesh.ep = (int)o->experts.parallel;
+    if (trains && o->experts.tensor_parallel)
+        j->layout.mesh.etp = (int)o->experts.tensor_parallel;
     code = mesh_check(j->layout.mesh, ranks, e);
     if (!code && trains)
         code = choose_zero(j, e);
@@ -283,6 +285,7 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
     m.micros = j->micros;
     int code = 0, tp = j->layout.mesh.tp;
     ret->per_token = trains && j->o->per_token;
+    ret->expert_factor = trains ? j->o->experts.buffer : 0;
     ret->merge_tokens = trains && !j->o->full_validation ? j->o->tokens_per_pass : 0;
     if (trains)
         code = stages_share(&j->o->stages, j->spec.layers, &j->layout, &j->stage_layers, e);

@@ -270,6 +270,23 @@ static int print_timers(struct journal *j, struct rank *r, struct err *e)
     return code;
 }
 
+/* At the 1st, 10th, 100th ... such step. */
+static void tell_crowded(struct journal *j, const struct rank *r, double share)
+{
+    int64_t n = ++j->crowded;
+    while (n % 10 == 0)
+        n /= 10;
+    if (n != 1)
+        return;
+    if (j->meter)
+        progress_clear(j->meter);
+    log_warn("step %lld: in %.1f %% of the passes of layers with experts one process got more "
+             "tokens than --expert-buffer-factor %g has room for: they took several rounds, which "
+             "is slower, and no token is dropped (%lld such step%s so far)",
+             (long long)r->at.iteration, 100 * share, j->o->experts.buffer, (long long)j->crowded,
+             j->crowded == 1 ? "" : "s");
+}
+
 /* Too many steps in a row were skipped. */
 static int tell_lost(const struct journal *j, int64_t iteration, struct err *e)
 {
@@ -298,6 +315,8 @@ int journal_step(struct journal *j, struct rank *r, const struct step_result *s,
         j->loss_sum += s->loss;
         j->counted++;
     }
+    if (s->crowded > 0)
+        tell_crowded(j, r, s->crowded);
     if (writes(j)) {
         buf_reset(&j->line);
         logline_json(&j->line, &v);

@@ -36,6 +36,7 @@ struct journal {
     struct board board;
     struct timers timers;
     bool memory_told;
+    int64_t crowded;   /* steps whose experts had no room for all tokens at once */
     bool unheard;      /* standard output could not be written: no line is printed any more */
     struct err failed; /* the first of the run's files that could not be written; code 0: none */
     /* for the caller to set after journal_open: */

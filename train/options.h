@@ -85,10 +85,10 @@ struct train_options {
     struct stage_flags stages;
     struct context_flags context;
     struct recompute_flags recompute;
+    struct expert_flags experts;
     int64_t device_memory; /* of plan; 0: this machine's */
     bool json;
     int64_t tensor_parallel, pipeline_parallel, world_size;
-    int64_t expert_parallel, expert_tensor_parallel; /* 0: tensor_parallel */
     /* processes that this one starts (train/launch/spawn.h); 0: not given */
     int64_t per_node, nodes, node_rank, master_port;
     const char *master_addr, *log_dir, *job_token_file;

@@ -186,7 +186,7 @@ static void write_options(const struct plan_report *p, const struct rank_config 
         write_ranks(o, &l->mesh, ret);
     if (l->mesh.tp != before->mesh.tp)
         add_option_word(ret, "tensor-model-parallel-size", l->mesh.tp);
-    if (l->mesh.tp != before->mesh.tp && o->expert_tensor_parallel > 1)
+    if (l->mesh.tp != before->mesh.tp && o->experts.tensor_parallel > 1)
         add_option_word(ret, "expert-tensor-parallel-size", l->mesh.tp);
     if (l->mesh.pp != before->mesh.pp)
         add_option_word(ret, "pipeline-model-parallel-size", l->mesh.pp);

@@ -4,8 +4,8 @@
 
 /*
  * Options that say which layers a pipeline stage has and which of them are computed again for the
- * backward pass, and how sequences are shared: rows of `train`'s table, and what follows from them
- * and the model.
+ * backward pass, and how sequences and experts are shared: rows of `train`'s table, and what
+ * follows from them and the model.
  */
 
 #include <stddef.h>
@@ -29,6 +29,32 @@ struct recompute_flags {
     int64_t layers;  /* 0: not given */
     bool activations, checkpoint, distribute;
 };
+
+struct expert_flags {
+    int64_t parallel, tensor_parallel; /* 0: --tensor-model-parallel-size */
+    double buffer;
+};
+
+#define EXPERT_FLAG_ROWS(S, m, v)                                                                  \
+    OPT_ROW(.name = "expert-model-parallel-size", .alias = "ep", .type = OPT_INT,                  \
+            .offset = offsetof(S, m.parallel), .def = "1", .min = 1, .max = 4096, .meta = "N",     \
+            .group = "parallel", .verbs = v, .brief = "processes that share out the experts",      \
+            .help =                                                                                \
+                "processes of a pipeline stage, of any other axis, that share out the experts "    \
+                "of each layer"),                                                                  \
+        OPT_ROW(.name = "expert-tensor-parallel-size", .type = OPT_INT,                            \
+                .offset = offsetof(S, m.tensor_parallel), .unset = "--tensor-model-parallel-size", \
+                .min = 1, .max = 4096, .meta = "N", .group = "parallel", .verbs = v,               \
+                .brief = "processes that share each expert",                                       \
+                .help = "processes that share each expert: as many as share a layer, or 1"),       \
+        OPT_ROW(.name = "expert-buffer-factor", .type = OPT_REAL, .offset = offsetof(S, m.buffer), \
+                .def = "2", .min = 1, .max = 4096, .meta = "X", .group = "parallel", .verbs = v,   \
+                .brief = "room for experts' rows, by an even share",                               \
+                .help =                                                                            \
+                    "tokens that a process's experts have room for, as a multiple of what each "   \
+                    "process gets when all get the same; where one gets more, they travel in "     \
+                    "several rounds and are computed again in the backward pass: slower, and "     \
+                    "nothing is dropped")
 
 #define STAGE_FLAG_ROWS(S, m, v)                                                                   \
     OPT_ROW(.name = "balance", .type = OPT_TEXT, .offset = offsetof(S, m.balance),                 \

@@ -31,6 +31,15 @@ expect 0 "$TRAIN" run $mixture --train-iters 8 --save whole --nproc-per-node 2 -
     --use-distributed-optimizer
 agree alone whole
 
+t "where they have no room for all tokens at once, nothing is dropped, and a line says so"
+expect 0 "$TRAIN" run $mixture --train-iters 8 --save rounds --nproc-per-node 2 --expert-model-parallel-size 2 --expert-buffer-factor 1
+err_has "warning: step 1: in 100.0 % of the passes of layers with experts one process got more tokens"
+agree alone rounds
+expect 2 "$TRAIN" plan $mixture --world-size 2 --ep 2 --expert-buffer-factor 0.9
+err_has "--expert-buffer-factor"
+expect 0 "$TRAIN" plan $mixture --expert-buffer-factor 3
+err_has "--expert-buffer-factor has no effect with --expert-model-parallel-size 1"
+
 t "with ZeRO 2 and 3 each experts' copies share out their weights; any layout of experts resumes any other"
 expect 0 "$TRAIN" run $mixture --train-iters 8 --save shared --nproc-per-node 4 --tp 2 --sequence-parallel --ep 2 \
     --expert-tensor-parallel-size 1 --zero-stage 3 --exit-interval 3 --check-weight-hash-across-dp-replicas-interval 1

@@ -238,6 +238,7 @@ static void rank_shape(struct rank *r)
                               .ffn = c->spec.ffn / tp,
                               .sequence = c->layout.sequence,
                               .recompute = c->recompute,
+                              .expert_factor = c->expert_factor,
                               .host = &r->host};
     count_layers(c, at.pp, &r->model);
     bool sharing = c->layout.zero && c->use == MODEL_TRAIN;

@@ -41,7 +41,7 @@ enum slab_name {
 /* Micro-batches that may be on their way to the device at once, each with an event. */
 enum { STAGE_SLOTS = 2, EVENT_STAGE = 0 };
 
-enum { TOTALS = 4 };
+enum { TOTALS = 5 };
 
 /* Steps that may be issued and not completed, each with values on their way to the device, with
  * results on their way back, and with an event. */
@@ -107,6 +107,7 @@ struct rank_config {
     struct loss_scale scale;
     bool per_token;             /* the objective is the mean over labels (step.c) */
     struct recompute recompute; /* checked by the caller (train/stages.h) */
+    double expert_factor;       /* as in struct model */
     int device;                 /* which of the backend's devices */
     int threads;                /* 0: one for each processor */
     const char *kernels;        /* most that init_ops may use; NULL: the best */
@@ -159,7 +160,7 @@ struct cursor {
 
 /* Of a step, in the staging slab. */
 struct step_back {
-    double labels; /* leave from here */
+    double labels, crowded; /* leave from here */
     double totals[TOTALS], norm;
     int32_t skip;
 };
@@ -226,7 +227,8 @@ struct rank {
     struct units units;
     struct tensor weights, grads;      /* flat: of all parameters, or of what is kept */
     struct tensor totals;              /* F64 [TOTALS]: sum of losses, counted labels; sums of the
-                                          balancing and z losses of a mixture of experts */
+                                          balancing and z losses of a mixture of experts, its passes
+                                          in several rounds */
     struct tensor values, next_values; /* F64 [STEP_VALUES], of this step; [2, STEP_VALUES] */
     struct arena host;                 /* of the model */
     struct step_values *host_values[VALUE_SLOTS]; /* [2] each, in staging */

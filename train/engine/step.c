@@ -108,6 +108,26 @@ static void clear(struct rank *r)
 {
     op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
+    r->model.crowded = 0;
+}
+
+/* The ranks that share out experts count the same passes, and so do tensor-parallel ones. */
+static void put_crowded(struct rank *r, double *from)
+{
+    if (comm_size(&r->comm, GROUP_EP) == 1)
+        return;
+    *from = (double)r->model.crowded;
+    rank_put(r, tensor_rows(r->totals, 4, 1), from);
+}
+
+/* Passes of layers with experts in a step, of all that reduce_totals adds up. */
+static double expert_passes(const struct rank *r)
+{
+    const struct rank_config *c = &r->config;
+    int64_t layers = 0;
+    for (int64_t l = 0; l < c->spec.layers; l++)
+        layers += spec_has_experts(&c->spec, l);
+    return (double)(layers * c->micros) * c->layout.mesh.dp * c->layout.mesh.cp;
 }
 
 /*
@@ -132,6 +152,7 @@ static void fill_result(const struct rank *r, const struct step_back *back, stru
     ret->loss = mean_loss(back->totals);
     ret->balance = back->totals[2] * share / (double)r->config.spec.layers;
     ret->z = back->totals[3] * share / (double)r->config.spec.layers;
+    ret->crowded = back->totals[4] > 0 ? back->totals[4] / expert_passes(r) : 0;
     ret->grad_norm = back->norm;
     ret->samples = rank_samples(r);
     ret->skipped = back->skip != 0;
@@ -243,6 +264,7 @@ int step_issue(struct rank *r, struct loader *loader, struct err *e)
         return code;
     enter_phase(r, RANK_UPDATE);
     rank_put_labels(r, &r->back[slot]->labels, in.labels);
+    put_crowded(r, &r->back[slot]->crowded);
     step_issue_update(r);
     fetch_results(r, slot);
     r->issued[slot].waited = w.seconds;

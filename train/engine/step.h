@@ -11,6 +11,8 @@ struct step_result {
     double grad_norm;
     double balance, z; /* of a mixture of experts: means of the losses over layers and
                           micro-batches, without their coefficients */
+    double crowded;    /* likewise: share of the passes of layers whose experts had no room for all
+                          rows at once (model/rounds.h) */
     double lr;         /* of the next step, as the log line shows it */
     int64_t samples;   /* of this step, of all data-parallel ranks */
     bool skipped;      /* the norm was not finite, or `spike`: weights are as they were */

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/model/experts.h"
 
+#include <math.h>
+
 #include "base/core/fault.h"
 #include "train/model/model.h"
+#include "train/model/rounds.h"
 #include "train/ops/values.h"
 
 /*
  * The router's probabilities of a row are a softmax over all experts; the k largest are its
  * experts, and its output is the sum of theirs, each times its weight. Rows are sorted by expert,
- * sent to the ranks that have them, multiplied there, sent back, and added up. Backward goes the
- * same ways in reverse.
+ * sent to the ranks that have them, multiplied there, sent back, and added up, in as many rounds as
+ * the fullest rank needs (rounds.h). Backward goes the same ways in reverse; what more than one
+ * round has computed is computed there once more.
  *
  * Two losses are added to a micro-batch's mean (Fedus et al. 2021; Zoph et al. 2022), with
  * Megatron-LM's factors: balance E / (k R^2) sum over e of (sum of probabilities of e) (pairs of
@@ -37,8 +41,12 @@ struct expert_shape experts_shape(const struct model *m, int64_t tokens)
                              .ffn = s->expert_ffn / comm_size(m->comm, GROUP_ETP),
                              .senders = senders};
     int64_t here = s->topk < x.experts ? s->topk : x.experts;
+    double factor = m->expert_factor > 0 ? m->expert_factor : EXPERT_FACTOR;
+    BUG_ON(factor < 1, "room for %g of an even share of the experts' rows", factor);
     x.pairs = x.rows * s->topk;
-    x.most = x.rows * senders * here;
+    x.room = x.rows * senders * here;
+    if (ceil(factor * (double)x.pairs) < (double)x.room)
+        x.room = (int64_t)ceil(factor * (double)x.pairs);
     x.first = x.experts * comm_index(m->comm, GROUP_EP);
     return x;
 }
@@ -55,9 +63,9 @@ void experts_take(const struct model *m, struct slab *s, struct expert_acts *a)
     a->choice = slab_2d(s, DTYPE_I32, x.rows, k);
     a->slot = slab_2d(s, DTYPE_I32, x.rows, k);
     a->total = slab_1d(s, DTYPE_I32, E);
-    a->in = slab_2d(s, d, x.most, C);
-    a->pre = slab_2d(s, d, x.most, 2 * x.ffn);
-    a->h = slab_2d(s, d, x.most, x.ffn);
+    a->in = slab_2d(s, d, x.room, C);
+    a->pre = slab_2d(s, d, x.room, 2 * x.ffn);
+    a->h = slab_2d(s, d, x.room, x.ffn);
     a->out = slab_2d(s, d, x.pairs, C);
     a->start = slab_1d(s, DTYPE_I32, groups + 1);
     if (a->counts)
@@ -66,17 +74,10 @@ void experts_take(const struct model *m, struct slab *s, struct expert_acts *a)
     a->starts = arena_take(m->host, (size_t)groups + 1, sizeof(*a->starts));
     a->give = arena_take(m->host, (size_t)x.senders, sizeof(*a->give));
     a->take = arena_take(m->host, (size_t)x.senders, sizeof(*a->take));
+    a->at = arena_take(m->host, (size_t)x.senders, sizeof(*a->at));
 }
 
-/* ---- which rows go where ----------------------------------------------------------------- */
-
 /* The sizes of a call in hand. */
-struct routing {
-    struct expert_shape shape;
-    struct expert_acts a; /* of the rows in hand */
-    int64_t got;          /* rows that this rank's experts have */
-};
-
 static struct routing routing_of(const struct model *m, const struct model_pass *p, int l)
 {
     struct routing g = {.shape = experts_shape(m, p->n), .a = m->a.layer[l].experts};
@@ -88,48 +89,9 @@ static struct routing routing_of(const struct model *m, const struct model_pass 
     a->choice = tensor_rows(a->choice, 0, r);
     a->slot = tensor_rows(a->slot, 0, r);
     a->out = tensor_rows(a->out, 0, g.shape.pairs);
+    if (g.shape.senders > 1)
+        g.shape.room = a->in.size[0]; /* of a short pass, too */
     return g;
-}
-
-/* What was received, once it is known how many rows that is. */
-static void cut_received(const struct model *m, struct routing *g)
-{
-    g->got = 0;
-    for (int i = 0; i < g->shape.senders; i++)
-        g->got += g->a.take[i];
-    if (m->ops->dry)
-        g->got = g->shape.most;
-    g->a.in = tensor_rows(g->a.in, 0, g->got);
-    g->a.pre = tensor_rows(g->a.pre, 0, g->got);
-    g->a.h = tensor_rows(g->a.h, 0, g->got);
-}
-
-/* From `counts` the rows to and from each rank, and where each group of rows begins. */
-static void count_rows(const struct model *m, struct routing *g)
-{
-    const struct expert_shape *x = &g->shape;
-    int64_t E = m->spec->experts;
-    int me = comm_index(m->comm, GROUP_EP);
-    int32_t begin = 0;
-    for (int i = 0; i < x->senders; i++) {
-        g->a.give[i] = g->a.take[i] = 0;
-        for (int64_t e = 0; e < x->experts; e++) {
-            int32_t mine = g->a.counts[i * E + x->first + e];
-            g->a.starts[i * x->experts + e] = begin;
-            begin += mine;
-            g->a.take[i] += mine;
-            g->a.give[i] += g->a.counts[me * E + i * x->experts + e];
-        }
-    }
-    g->a.starts[x->senders * x->experts] = begin;
-}
-
-/* What the planner takes for the rows that travel; of one rank all. */
-static void count_as_balanced(struct routing *g)
-{
-    int n = g->shape.senders;
-    for (int i = 0; i < n; i++)
-        g->a.give[i] = g->a.take[i] = g->shape.pairs * (i + 1) / n - g->shape.pairs * i / n;
 }
 
 /* Of the whole sequence, for the balancing loss: only a step of training has that. */
@@ -139,42 +101,6 @@ static void sum_counts(struct model *m, const struct routing *g, struct tensor c
     if (!experts_are_cut(m))
         comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_TP, g->a.total, REDUCE_SUM));
     comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_CP, g->a.total, REDUCE_SUM));
-}
-
-/* The rows that the experts have; a rank that has all of them need not ask which these are. Else
- * the counts of all senders come to the host, which is waited for. */
-static void exchange_counts(struct model *m, struct routing *g, struct tensor count)
-{
-    struct dev *dev = m->ops->dev;
-    bool alone = g->shape.senders == 1;
-    struct tensor all = count;
-    if (!alone) {
-        all = slab_1d(m->ops->workspace, DTYPE_I32, g->shape.senders * count.size[0]);
-        comm_wait(m->comm, comm_all_gather(m->comm, GROUP_EP, all, count));
-    }
-    if (alone || m->ops->dry) {
-        count_as_balanced(g);
-        return;
-    }
-    dev->fn->copy(dev, STREAM_COMPUTE, g->a.counts, all.data, tensor_bytes(all));
-    dev->fn->sync(dev, STREAM_COMPUTE);
-    count_rows(m, g);
-    dev->fn->copy(dev, STREAM_COMPUTE, g->a.start.data, g->a.starts, tensor_bytes(g->a.start));
-}
-
-/* Rows of pairs to the ranks of their experts, or back. A rank that has all experts leaves them
- * where they are: `take` is `give`. */
-static void send_rows(struct model *m, const struct routing *g, struct tensor take,
-                      struct tensor give, bool back)
-{
-    if (g->shape.senders == 1)
-        return;
-    const int64_t *to = back ? g->a.take : g->a.give, *from = back ? g->a.give : g->a.take;
-    if (m->ops->dry) {
-        take = tensor_rows(take, 0, g->shape.pairs);
-        give = tensor_rows(give, 0, g->shape.pairs);
-    }
-    comm_wait(m->comm, comm_all_to_all(m->comm, GROUP_EP, take, from, give, to));
 }
 
 /* ---- forward ----------------------------------------------------------------------------- */
@@ -201,23 +127,26 @@ static void route(struct model *m, const struct model_pass *p, int l, struct rou
                                           .normalize = !m->spec->route_before});
     if (p->train)
         sum_counts(m, g, count);
-    exchange_counts(m, g, count);
+    rounds_exchange(m, g, count);
     slab_reset(m->ops->workspace, mark);
 }
 
-/* The experts' rows in a.in become those of `out`. */
-static void multiply(struct model *m, int l, const struct routing *g, struct tensor out)
+/* What the experts' rows of a round are before and behind the activation. */
+static void multiply_up(struct model *m, int l, const struct routing *g)
 {
-    const struct layer_weights *w = &m->w.layer[l];
-    op_grouped(m->ops, &(struct grouped_args){.y = g->a.pre,
-                                              .x = g->a.in,
-                                              .w = w->expert_up,
+    op_grouped(m->ops, &(struct grouped_args){.y = g->pre,
+                                              .x = g->in,
+                                              .w = m->w.layer[l].expert_up,
                                               .start = g->a.start,
                                               .expected = g->shape.pairs});
-    op_glu(m->ops, &(struct glu_args){.y = g->a.h, .x = g->a.pre});
+    op_glu(m->ops, &(struct glu_args){.y = g->h, .x = g->pre});
+}
+
+static void multiply_down(struct model *m, int l, const struct routing *g, struct tensor out)
+{
     op_grouped(m->ops, &(struct grouped_args){.y = out,
-                                              .x = g->a.h,
-                                              .w = w->expert_down,
+                                              .x = g->h,
+                                              .w = m->w.layer[l].expert_down,
                                               .start = g->a.start,
                                               .expected = g->shape.pairs});
 }
@@ -239,16 +168,21 @@ void experts_forward(struct model *m, const struct model_pass *p, int l)
     }
     comm_wait(m->comm, all);
     route(m, p, l, &g, y);
-    cut_received(m, &g);
-    struct tensor given = g.a.in, out = g.a.out;
+    struct tensor given = tensor_rows(g.a.in, 0, g.shape.pairs), out = g.a.out;
     if (g.shape.senders > 1) {
         given = slab_2d(ws, d, g.shape.pairs, y.size[1]);
-        out = tensor_rows(slab_2d(ws, d, g.shape.most, y.size[1]), 0, g.got);
+        out = slab_2d(ws, d, g.shape.room, y.size[1]);
     }
+    m->crowded += g.rounds > 1 && p->train && !p->again;
+    m->most_rounds = g.rounds > m->most_rounds ? g.rounds : m->most_rounds;
     op_permute(m->ops, &(struct permute_args){.to = given, .x = y, .slot = g.a.slot});
-    send_rows(m, &g, g.a.in, given, false);
-    multiply(m, l, &g, out);
-    send_rows(m, &g, g.a.out, out, true);
+    for (int i = 0; i < g.rounds; i++) {
+        rounds_begin(m, &g, i);
+        rounds_send(m, &g, g.in, given, out);
+        multiply_up(m, l, &g);
+        multiply_down(m, l, &g, tensor_rows(out, 0, g.got));
+        rounds_return(m, &g, g.a.out, tensor_rows(out, 0, g.got), g.a.in);
+    }
     op_unpermute(m->ops, &(struct unpermute_args){
                              .y = part, .from = g.a.out, .slot = g.a.slot, .weight = g.a.weight});
     if (cut)
@@ -323,8 +257,9 @@ static void multiply_backward(struct model *m, int l, const struct routing *g, s
 {
     const struct layer_weights *w = &m->w.layer[l], *grad = &m->g.layer[l];
     struct slab *ws = m->ops->workspace;
-    struct tensor dh = slab_2d(ws, m->ops->real, g->shape.most, g->shape.ffn);
-    struct tensor dpre = slab_2d(ws, m->ops->real, g->shape.most, 2 * g->shape.ffn);
+    size_t mark = slab_mark(ws);
+    struct tensor dh = slab_2d(ws, m->ops->real, g->shape.room, g->shape.ffn);
+    struct tensor dpre = slab_2d(ws, m->ops->real, g->shape.room, 2 * g->shape.ffn);
     dh = tensor_rows(dh, 0, g->got);
     dpre = tensor_rows(dpre, 0, g->got);
     op_grouped(m->ops, &(struct grouped_args){.y = dh,
@@ -335,13 +270,13 @@ static void multiply_backward(struct model *m, int l, const struct routing *g, s
                                               .expected = g->shape.pairs});
     op_grouped_bwd(m->ops, &(struct grouped_bwd_args){.dw = grad->expert_down,
                                                       .dy = dout,
-                                                      .x = g->a.h,
+                                                      .x = g->h,
                                                       .start = g->a.start,
                                                       .expected = g->shape.pairs});
-    op_glu_bwd(m->ops, &(struct glu_bwd_args){.dx = dpre, .dy = dh, .x = g->a.pre});
+    op_glu_bwd(m->ops, &(struct glu_bwd_args){.dx = dpre, .dy = dh, .x = g->pre});
     op_grouped_bwd(m->ops, &(struct grouped_bwd_args){.dw = grad->expert_up,
                                                       .dy = dpre,
-                                                      .x = g->a.in,
+                                                      .x = g->in,
                                                       .start = g->a.start,
                                                       .expected = g->shape.pairs});
     op_grouped(m->ops, &(struct grouped_args){.y = din,
@@ -350,6 +285,32 @@ static void multiply_backward(struct model *m, int l, const struct routing *g, s
                                               .start = g->a.start,
                                               .backward = true,
                                               .expected = g->shape.pairs});
+    slab_reset(ws, mark);
+}
+
+/*
+ * dpair, the gradients of pairs, become those of what was given to the experts, by way of `dout`
+ * and `din` (room). After several rounds a layer keeps its last one's rows alone: `y` is sent once
+ * more, in the memory of `out`, which is not needed any more.
+ */
+static void rounds_backward(struct model *m, int l, struct routing *g, struct tensor y,
+                            const struct tensor d[3])
+{
+    struct tensor dpair = d[0], dout = d[1], din = d[2];
+    bool again = g->rounds > 1 && !FAULT("expert_again");
+    if (again)
+        op_permute(m->ops, &(struct permute_args){.to = g->a.out, .x = y, .slot = g->a.slot});
+    for (int i = 0; i < g->rounds; i++) {
+        if (g->rounds > 1)
+            rounds_begin(m, g, i);
+        if (again) {
+            rounds_send(m, g, g->in, g->a.out, din);
+            multiply_up(m, l, g);
+        }
+        rounds_send(m, g, tensor_rows(dout, 0, g->got), dpair, din);
+        multiply_backward(m, l, g, tensor_rows(dout, 0, g->got), tensor_rows(din, 0, g->got));
+        rounds_return(m, g, dpair, tensor_rows(din, 0, g->got), dout);
+    }
 }
 
 void experts_backward(struct model *m, const struct model_pass *p, int l)
@@ -369,16 +330,13 @@ void experts_backward(struct model *m, const struct model_pass *p, int l)
         y = stream_gather(m, y, &all_y);
         part = stream_partial(m, dy);
     }
-    cut_received(m, &g);
+    rounds_resume(m, &g);
     int64_t C = y.size[1];
     struct tensor dweight = slab_2d(ws, m->ops->stat, g.shape.rows, m->spec->topk);
     struct tensor dpair = slab_2d(ws, d, g.shape.pairs, C);
-    struct tensor din = tensor_rows(slab_2d(ws, d, g.shape.most, C), 0, g.got);
-    struct tensor dout = dpair, back = din;
-    if (g.shape.senders > 1) {
-        dout = tensor_rows(slab_2d(ws, d, g.shape.most, C), 0, g.got);
-        back = dpair;
-    }
+    struct tensor din = slab_2d(ws, d, g.shape.room, C);
+    bool alone = g.shape.senders == 1;
+    struct tensor dout = alone ? dpair : slab_2d(ws, d, g.shape.room, C);
     comm_wait(m->comm, all);
     op_unpermute_bwd(m->ops, &(struct unpermute_bwd_args){.dfrom = dpair,
                                                           .dweight = dweight,
@@ -386,10 +344,13 @@ void experts_backward(struct model *m, const struct model_pass *p, int l)
                                                           .from = g.a.out,
                                                           .slot = g.a.slot,
                                                           .weight = g.a.weight});
-    send_rows(m, &g, dout, dpair, false);
-    multiply_backward(m, l, &g, dout, din);
-    send_rows(m, &g, back, din, true);
-    op_permute_bwd(m->ops, &(struct permute_bwd_args){.dx = part, .dto = back, .slot = g.a.slot});
+    if (g.rounds > 1) {
+        comm_wait(m->comm, all_y);
+        all_y = (struct comm_ticket){0};
+    }
+    rounds_backward(m, l, &g, y, (struct tensor[]){dpair, dout, din});
+    op_permute_bwd(m->ops, &(struct permute_bwd_args){
+                               .dx = part, .dto = alone ? din : dpair, .slot = g.a.slot});
     comm_wait(m->comm, all_y);
     route_backward(m, l, &g, dweight, y, part);
     if (cut)

@@ -128,6 +128,7 @@ static struct rank_config configure(struct cell_rank *c)
                                 .seed = cell->init ? cell->init : CELL_INIT,
                                 .per_token = cell->per_token,
                                 .recompute = cell->recompute,
+                                .expert_factor = cell->expert_factor,
                                 .overlap_grad_reduce = cell->overlap & OVERLAP_GRADIENTS,
                                 .overlap_param_gather = cell->overlap & OVERLAP_WEIGHTS,
                                 .bucket_size = CELL_BUCKET,

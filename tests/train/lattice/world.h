@@ -47,9 +47,10 @@ struct cell {
     enum optim_kind optimizer;
     struct optim_tuning tuning;
     struct recompute recompute;
-    int64_t rows;     /* of a micro-batch; 0: CELL_ROWS */
-    bool per_token;   /* the objective */
-    bool other_grads; /* they are those of another multiple of the objective: not compared */
+    double expert_factor; /* of a model with experts; 0: the usual */
+    int64_t rows;         /* of a micro-batch; 0: CELL_ROWS */
+    bool per_token;       /* the objective */
+    bool other_grads;     /* they are those of another multiple of the objective: not compared */
     struct cell_bytes *bytes; /* what is set by a run; NULL: nothing */
     int steps;                /* the last one */
     const char *load, *save;  /* folders: of the checkpoint to start from, and of that which is
