@@ -7,8 +7,8 @@
 #include "base/cli/stdout.h"
 #include "train/comm/comm.h"
 #include "train/deepspeed/deepspeed.h"
-#include "train/job.h"
-#include "train/join.h"
+#include "train/verbs.h"
+#include "train/job/ranks.h"
 #include "train/ops/ops.h"
 #include "train/tensor/dev.h"
 #if WEFT_CUDA

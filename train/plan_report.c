@@ -7,7 +7,8 @@
 
 #include "base/core/mem.h"
 #include "train/engine/fit.h"
-#include "train/stages.h"
+#include "train/options/stages.h"
+#include "train/verbs.h"
 
 /* ---- planning ---------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
  * stage is planned, and the largest is reported. */
 
 #include "base/core/limit.h"
-#include "train/job.h"
+#include "train/job/job.h"
 
 struct plan_report {
     struct job *job;

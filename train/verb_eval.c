@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/job.h"
+#include "train/verbs.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "train/earlier.h"
+#include "train/job/earlier.h"
 #include "train/engine/step.h"
-#include "train/start.h"
+#include "train/job/checkpoint.h"
 
 /*
  * `train eval`: the mean loss of a checkpoint over a share of the data. With the data and batches

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/job.h"
+#include "train/verbs.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,13 +16,13 @@
 #include "train/engine/state.h"
 #include "train/engine/step.h"
 #include "train/engine/world.h"
-#include "train/earlier.h"
-#include "train/guard.h"
-#include "train/journal.h"
+#include "train/job/earlier.h"
+#include "train/job/watchdog.h"
+#include "train/report/journal.h"
 #include "train/report/anomaly.h"
 #include "train/report/control.h"
-#include "train/start.h"
-#include "train/stop.h"
+#include "train/job/checkpoint.h"
+#include "train/job/signals.h"
 
 /* A checkpoint that is being written. */
 struct saving {
@@ -202,7 +202,7 @@ static bool divides(int64_t interval, int64_t iteration)
     return interval > 0 && iteration % interval == 0;
 }
 
-/* STOP_... (stop.h) of this process. */
+/* STOP_... (job/signals.h) of this process. */
 static int what_is_asked(struct run *r)
 {
     const struct train_options *o = r->job->o;
@@ -471,7 +471,7 @@ static void start_meter(struct run *r)
     r->meter.rate_unit = "tokens";
     r->meter.rate_per_count = (double)j->global_batch * (double)j->seq_length;
     r->journal.meter = &r->meter;
-    r->journal.brief = journal_for_people(j);
+    r->journal.brief = job_for_people(j);
     r->meter.last = 0; /* it stands there from the first step on */
     progress_update(&r->meter, r->meter.from, NULL);
 }
@@ -544,7 +544,7 @@ int verb_run(struct opts *opts, struct err *e)
                                     : NULL;
     int code = job_prepare(&j, e);
     if (!code)
-        journal_introduce(&j);
+        job_introduce(&j);
     if (!code)
         code = j.o->dry_run ? rehearse(&r, e) : train(&r, e);
     if (code && j.rank.comm.fn)

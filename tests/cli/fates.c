@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cli/opt_row.h"
-#include "train/options.h"
+#include "train/options/options.h"
 
 static const char *fate_of_name(const char *name)
 {

@@ -12,7 +12,7 @@
 #include "base/format/json.h"
 #include "prep/options.h"
 #include "tok/cmd.h"
-#include "train/options.h"
+#include "train/options/options.h"
 
 static void put_text(struct buf *b, const char *key, const char *text)
 {

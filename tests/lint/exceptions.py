@@ -61,8 +61,9 @@ SHARED_HEADERS = {
     "prep/options.h": "options_verbs.c",
     "samples/stories/grammar.h": "cast.c plots.c plots_town.c scenes.c verbs.c words.c",
     "tok/cmd.h": "cmd_*.c",
-    "train/job.h": "export.c job_data.c job_settings.c job_tokenizer.c job_world.c prepare.c verb_*.c",
+    "train/job/job.h": "data.c export.c layout.c prepare.c settings.c tokenizer.c",
     "train/plan_report.h": "plan_hint.c",
+    "train/verbs.h": "verb_*.c",
 
     # the ops table: a file is an op family in one tier, its functions are entries of the table
     "train/ops/cpu/cpu.h": "ops_cpu.c",
@@ -136,6 +137,6 @@ SHARED_HEADERS = {
 INTERNAL = {
     "base/cli/opt_row.h", "prep/build/state.h", "prep/cmd.h", "tok/bpe/pair_table.h", "tok/cmd.h",
     "tok/learn/sp/sp.h", "tok/pipeline/offsets.h", "tok/pretok/scan_block.h",
-    "tok/pretok/scan_class.h", "tok/tokenizer/tokenizer_work.h", "train/job.h",
+    "tok/pretok/scan_class.h", "tok/tokenizer/tokenizer_work.h",
     "train/ops/cpu/fast.h", "train/ops/cpu/ref.h",
 }

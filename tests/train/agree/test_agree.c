@@ -8,8 +8,8 @@
 #include "tests/t.h"
 #include "train/agree/own.h"
 #include "train/comm/comm_threads.h"
-#include "train/options.h"
-#include "train/spec/resumed.h"
+#include "train/options/options.h"
+#include "train/options/resumed.h"
 
 enum { RANKS = 4 };
 
