@@ -321,6 +321,14 @@ static int copies_are_equal(struct cell_rank *c)
     return code;
 }
 
+/* Nobody waits for a rank that has failed, not even for one that failed before it took its comm. */
+static void abort_others(struct cell_rank *c)
+{
+    struct comm *open = c->rank.comm.fn ? &c->rank.comm : &c->comm;
+    if (c->code && open->fn)
+        comm_abort(open, &c->e);
+}
+
 void *cell_rank_run(void *arg)
 {
     struct cell_rank *c = arg;
@@ -347,8 +355,7 @@ void *cell_rank_run(void *arg)
         c->cell->look(c->cell->look_arg, &c->rank, in);
     if (!c->code && c->cell->save)
         c->code = save(c, c->cell->save);
-    if (c->code && c->rank.comm.fn)
-        comm_abort(&c->rank.comm, &c->e);
+    abort_others(c);
     loader_destroy(in);
     return NULL;
 }
@@ -356,6 +363,7 @@ void *cell_rank_run(void *arg)
 void cell_rank_close(struct cell_rank *c)
 {
     rank_close(&c->rank);
+    comm_close(&c->comm); /* if the rank did not take it over */
     cell_numbers_finish(&c->grads);
     cell_numbers_finish(&c->weights);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/t.h"
 #include "tests/train/lattice/world.h"
@@ -234,8 +236,61 @@ static void recomputed_experts(void)
     printf("# %d cells\n", cells - before);
 }
 
-T_MAIN(T_CASE(recomputed_experts), T_CASE(one_of_copies), T_CASE(per_token_loss),
-       T_CASE(one_tensor), T_CASE(one_sequence), T_CASE(one_data), T_CASE(one_zero),
-       T_CASE(one_pipeline), T_CASE(one_context), T_CASE(one_shared_out), T_CASE(one_interleaved),
-       T_CASE(one_recomputed), T_CASE(one_ring), T_CASE(one_traded), T_CASE(one_spread),
-       T_CASE(one_spread_and_cut), T_CASE(one_spread_over_tensor_ranks))
+/* ---- a rank that cannot open --------------------------------------------------------------- */
+
+static int describe_others(struct dev_desc *ret, int which, int threads, struct err *e)
+{
+    return which == 1 ? err_set(e, ERR_RESOURCE, "there is no second device")
+                      : dev_host_describe(ret, which, threads, e);
+}
+
+static int open_others(struct dev *ret, int which, int threads, struct err *e)
+{
+    return which == 1 ? err_set(e, ERR_RESOURCE, "there is no second device")
+                      : dev_host_start(ret, which, threads, e);
+}
+
+static size_t count_threads(void)
+{
+    size_t n = 0;
+    DIR *d = opendir("/proc/self/task");
+    if (!d)
+        t_skip("/proc is not mounted: threads cannot be counted");
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+/* All end with its sentence, and no thread is left, whether it fails before the rank has its comm
+ * or after. */
+static void a_rank_cannot_open(void)
+{
+    static const struct rank_backends backends[] = {
+        {.describe_device = describe_others,
+         .open_device = dev_host_start,
+         .init_ops = ops_cpu_open},
+        {.describe_device = dev_host_describe,
+         .open_device = open_others,
+         .init_ops = ops_cpu_open},
+    };
+    size_t before = count_threads();
+    for (size_t k = 0; k < 2; k++) {
+        struct cell c = {.backends = &backends[k],
+                         .spec = cell_gpt(),
+                         .real = DTYPE_F64,
+                         .micros = 4,
+                         .steps = 1,
+                         .layout = layout_plain(mesh_dense(2, 1, 2, 1))};
+        char why[600];
+        T_EQ(cell_run(&c, NULL, 0, why, sizeof(why)), -1);
+        T_CHECK(strstr(why, "there is no second device"));
+        T_EQ(count_threads(), before);
+    }
+}
+
+T_MAIN(T_CASE(a_rank_cannot_open), T_CASE(recomputed_experts), T_CASE(one_of_copies),
+       T_CASE(per_token_loss), T_CASE(one_tensor), T_CASE(one_sequence), T_CASE(one_data),
+       T_CASE(one_zero), T_CASE(one_pipeline), T_CASE(one_context), T_CASE(one_shared_out),
+       T_CASE(one_interleaved), T_CASE(one_recomputed), T_CASE(one_ring), T_CASE(one_traded),
+       T_CASE(one_spread), T_CASE(one_spread_and_cut), T_CASE(one_spread_over_tensor_ranks))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/mem.h"
 #include "tests/t.h"
@@ -8,7 +9,7 @@
 
 /*
  * Samples of the lattice's cells that have any two values of two axes together, and, for sweep.sh,
- * one shard of all cells.
+ * one shard of all cells, or for a closer look some of them by number.
  */
 
 enum { SEED = 20 };
@@ -58,4 +59,22 @@ static void shard(void)
     free(number);
 }
 
-T_MAIN(T_CASE(five_hundred_cells), T_CASE(fifty_cells), T_CASE(shard))
+/* WEFT_CELLS="15 4711": those of these numbers, ascending. */
+static void these(void)
+{
+    const char *text = getenv("WEFT_CELLS");
+    size_t n = 0;
+    if (!text)
+        t_skip("WEFT_CELLS names no cells: expected their numbers");
+    space_open(&all);
+    size_t *number = mem_new(strlen(text) / 2 + 1, sizeof(*number));
+    for (char *end; *text; text = end + strspn(end, " ")) {
+        number[n] = strtoull(text, &end, 10);
+        T_CHECK(end > text && number[n++] < all.n);
+    }
+    T_EQ(space_run(&all, number, n), 0);
+    space_close(&all);
+    free(number);
+}
+
+T_MAIN(T_CASE(five_hundred_cells), T_CASE(fifty_cells), T_CASE(shard), T_CASE(these))
