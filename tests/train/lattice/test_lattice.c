@@ -83,11 +83,6 @@ static void sweep_some(bool (*wanted)(const struct layout *l), int every)
     printf("# %d of %d cells\n", cells - before, seen);
 }
 
-static void sweep(bool (*wanted)(const struct layout *l))
-{
-    sweep_some(wanted, 1);
-}
-
 static bool any(const struct layout *l)
 {
     return !mesh_spreads_experts(l->mesh);
@@ -122,13 +117,13 @@ static void run_mixture(bool (*wanted)(const struct layout *l), int every)
 /* A mixture of experts, which all ranks of a stage have. */
 static void mixture(void)
 {
-    run_mixture(any, 11);
+    run_mixture(any, 23);
 }
 
 /* Experts on ranks of their own. */
 static void spread_experts(void)
 {
-    run_mixture(is_spread, 11);
+    run_mixture(is_spread, 29);
 }
 
 /* ... and weights and gradients shared out (ZeRO 2 and 3), experts to the ranks that have the same
@@ -175,32 +170,32 @@ static bool is_zero_3(const struct layout *l)
 
 static void data_parallel(void)
 {
-    sweep(is_data);
+    sweep_some(is_data, 3);
 }
 
 static void tensor_parallel(void)
 {
-    sweep(is_tensor);
+    sweep_some(is_tensor, 3);
 }
 
 static void sequence_parallel(void)
 {
-    sweep(is_sequence);
+    sweep_some(is_sequence, 3);
 }
 
 static void zero_1(void)
 {
-    sweep(is_zero_1);
+    sweep_some(is_zero_1, 5);
 }
 
 static void zero_2(void)
 {
-    sweep(is_zero_2);
+    sweep_some(is_zero_2, 5);
 }
 
 static void zero_3(void)
 {
-    sweep_some(is_zero_3, 3);
+    sweep_some(is_zero_3, 5);
 }
 
 /* Groups of copies of the optimizer's state: not among the enumerator's layouts. */
@@ -270,12 +265,12 @@ static bool is_pipeline_of_more(const struct layout *l)
 
 static void pipeline(void)
 {
-    sweep(is_pipeline);
+    sweep_some(is_pipeline, 3);
 }
 
 static void pipeline_and_others(void)
 {
-    sweep_some(is_pipeline_of_more, 7);
+    sweep_some(is_pipeline_of_more, 13);
 }
 
 static bool is_interleaved(const struct layout *l)
@@ -294,7 +289,7 @@ static void interleaved(void)
                          .steps = CELL_STEPS};
         c.spec.layers = 8;
         c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
-        run_layouts(c, is_interleaved, 1, &seen);
+        run_layouts(c, is_interleaved, 3, &seen);
     }
     printf("# %d cells\n", cells - before);
 }
@@ -390,7 +385,7 @@ static void recomputation(void)
         {1, 2, 1, 1, false, 3, {4}},          {2, 2, 1, 1, true, 2, {4}},
         {1, 1, 2, 1, false, 0, {1, 3}, 2},    {2, 1, 1, 1, false, 0, {4}, 2},
     };
-    int before = cells;
+    int before = cells, seen = 0;
     for (int i = 0; i < 5; i++) {
         struct cell c = {.spec = i == 4  ? cell_mixtral()
                                  : i & 1 ? cell_llama()
@@ -405,10 +400,11 @@ static void recomputation(void)
         c.layout = layout_plain(mesh_single());
         if (cell_run_single(&c, &single, why, sizeof(why)))
             t_fail(__FILE__, __LINE__, "%s", why);
-        for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
-            c.layout = cell_layout(&all[k]);
-            run_recomputations(c, &single);
-        }
+        for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
+            if (drawn(&seen, 5)) { /* each layout with one of the models */
+                c.layout = cell_layout(&all[k]);
+                run_recomputations(c, &single);
+            }
         cell_single_finish(&single);
     }
     printf("# %d cells\n", cells - before);
@@ -431,7 +427,7 @@ static void context_parallel(void)
 
 static void context_and_others(void)
 {
-    sweep_some(is_context_of_more, 31);
+    sweep_some(is_context_of_more, 61);
 }
 
 /* Layers that exchange keys in different ways, with and without recomputation. */
