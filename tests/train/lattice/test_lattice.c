@@ -175,7 +175,7 @@ static void data_parallel(void)
 
 static void tensor_parallel(void)
 {
-    sweep_some(is_tensor, 3);
+    sweep_some(is_tensor, 1);
 }
 
 static void sequence_parallel(void)
