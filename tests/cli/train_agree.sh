@@ -5,14 +5,15 @@ WEFT_JOB_TOKEN=the-token-of-this-test
 export WEFT_JOB_TOKEN
 common="$bare --threads 1 --device cpu --train-iters 4 --no-save"
 own="--data-path d_text_document" other=$own # of the first node, of the second
+second=$TRAIN                                # the program of the second
 port=$((20000 + $$ * 97 % 12000))
 longest=0
 
-# node RANK ARGS...: at most 60 s, of the 10 minutes that processes wait for each other
+# node RANK PROGRAM ARGS...: at most 60 s, of the 10 minutes that processes wait for each other
 node() {
-    _rank=$1
-    shift
-    timeout 60 env RANK=$_rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$TRAIN" run $common $more "$@" </dev/null
+    _rank=$1 _program=$2
+    shift 2
+    timeout 60 env RANK=$_rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$_program" run $common $more "$@" </dev/null
 }
 
 # pair CODE ARGS...: both nodes with $more, the second one with ARGS besides
@@ -22,8 +23,8 @@ pair() {
     shift
     port=$((port + 1))
     _begun=$(date +%s)
-    node 1 $other "$@" >node1.out 2>node1.err &
-    expect "$_want_both" node 0 $own
+    node 1 "$second" $other "$@" >node1.out 2>node1.err &
+    expect "$_want_both" node 0 "$TRAIN" $own
     _code=0
     wait $! || _code=$?
     check [ "$_code" = "$_want_both" ]
@@ -89,6 +90,40 @@ err_has "2 processes on 1 machine ($(hostname | cut -c 1-63): 0-1): 2 data-paral
 err_has "rank  machine"
 err_lacks "no effect"
 
+# patched TEXT NEW FILE: the program with a text of the same length in another's place
+patched() {
+    check python3 - "$TRAIN" "$@" <<'END'
+import os, sys
+program, old, new, to = sys.argv[1:]
+bytes = open(program, "rb").read()
+assert len(old) == len(new) and old.encode() in bytes, old
+open(to, "wb").write(bytes.replace(old.encode(), new.encode()))
+os.chmod(to, 0o755)
+END
+}
+
+t "another build of the version is told, another version refused"
+patched "anybody who reaches the port may join" "Anybody who reaches the port may join" build2
+version=$("$TRAIN" --version | sed -n '1s/^[^0-9]*\([0-9.]*\).*/\1/p')
+patched "$version" "9${version#?}" version2
+more= other=$own second=./build2
+pair 0
+err_has "warning: the build of weft $version is "
+check grep -qE "is [0-9a-f]{16} on rank 0 and [0-9a-f]{16} on rank 1: their results may differ" .err
+second=$TRAIN
+pair 0
+err_lacks "the build of weft"
+second=./version2
+pair 2
+err_has "the version of weft is $version on rank 0 and 9${version#?} on rank 1"
+second=$TRAIN
+
+# two_digests OF: the last error has both, and they differ
+two_digests() {
+    check grep -qE "$1 is [0-9a-f]{16} on rank 0 and [0-9a-f]{16} on rank 1" .err
+    check [ "$(grep -c "^error: " .err)" = 1 ]
+}
+
 t "data, tokenizer and checkpoint are compared by what they are"
 python3 -c "
 t = open('d.jsonl').read().splitlines()
@@ -96,7 +131,7 @@ open('e.jsonl', 'w').write('\n'.join(t[:-1]) + '\n')"
 "$PREP" build --input e.jsonl --tokenizer-type NullTokenizer --vocab-size 60 --append-eod --output-prefix f >/dev/null 2>&1
 more= other="--data-path f_text_document"
 pair 2
-err_has "the digest of the manifest of data set 1 is "
+two_digests "the digest of the manifest of data set 1"
 rm f_text_document.manifest.json moved/d_text_document.manifest.json
 own="--data-path moved/d_text_document"
 pair 2
@@ -109,15 +144,36 @@ err_has "--vocab-size is 60 on rank 0 and 61 on rank 1"
 more="--train-iters 8 --load a"
 differs "the step of the checkpoint" 4 2 --load a/iter_0000002
 pair 2 --load b
-err_has "the digest of the checkpoint is "
+two_digests "the digest of the checkpoint"
 "$CONVERT" export a hf-a >/dev/null 2>&1
 "$CONVERT" export b hf-b >/dev/null 2>&1
 more="--load hf-a"
 pair 2 --load hf-b
-err_has "the digest of the model is "
+two_digests "the digest of the model"
 more=
 pair 2 --load a
 err_has "the start is without a checkpoint on rank 0 and --load on rank 1"
+
+t "tokenizers are compared by what they do, whether or not --tokenizer-differs goes on with those of data"
+for id in 1 2; do
+    tail -n $((id * 20)) d.jsonl >part$id.jsonl
+    "$TOK" train -q --type bpe --input part$id.jsonl --model_prefix bpe$id --vocab_size 280 --special_tokens '<|endoftext|>'
+done
+"$PREP" build -q --input e.jsonl --tokenizer bpe1-tokenizer.json --append-eod --output-prefix g
+python3 -c "
+import json
+json.dump(json.load(open('bpe1-tokenizer.json')), open('same.json', 'w'), indent=3)"
+common=$(echo "$common" | sed 's/--tokenizer-type NullTokenizer --vocab-size 60//')
+own="--data-path g_text_document --tokenizer bpe1-tokenizer.json"
+other="--data-path g_text_document --tokenizer same.json"
+pair 0
+other="--data-path g_text_document --tokenizer bpe2-tokenizer.json"
+pair 2
+check grep -q "error: .*tokenizers differ: .*what differs: merges" node1.err
+more="--tokenizer-differs"
+pair 2
+err_has "the tokenizer is "
+check grep -qE "[0-9a-f]{16}.* on rank 0 and .*[0-9a-f]{16}.* on rank 1" .err
 
 t "which took no more than a few seconds"
 echo "# the longest of them took $longest s"

@@ -8,6 +8,7 @@
 #include "base/format/json.h"
 #include "base/io/path.h"
 #include "train/agree/agree.h"
+#include "train/agree/build.h"
 #include "train/agree/own.h"
 #include "train/job/watchdog.h"
 #include "train/job/job.h"
@@ -44,6 +45,13 @@ static int compare_settings(const struct job *j, struct comm *c, struct buf *lis
     return code;
 }
 
+enum { DIGITS = 16 }; /* of a digest, in sentences */
+
+static void add_digest(struct buf *list, const char *name, const char *digest)
+{
+    agree_addf(list, name, "%.*s", DIGITS, digest && digest[0] ? digest : "not known");
+}
+
 /* ---- options ----------------------------------------------------------------------------- */
 
 struct options_list {
@@ -64,6 +72,24 @@ static void add_option(void *arg, const char *name, const char *value)
     free(option);
 }
 
+/* Two builds of one version may round differently, and need not: a warning. */
+static int compare_builds(const struct job *j, struct comm *c, struct err *e)
+{
+    struct buf list = {0};
+    struct err differs = {0};
+    char build[SHA_TEXT];
+    agree_build(build);
+    add_digest(&list, "the build of weft " WEFT_VERSION, build);
+    int code = compare_settings(j, c, &list, &differs);
+    if (code != ERR_USAGE) {
+        *e = code ? differs : *e;
+        return code;
+    }
+    if (differs.msg[0])
+        log_warn("%s: their results may differ in rounding", differs.msg);
+    return 0;
+}
+
 /* Over a mesh that no option shapes. */
 int job_same_options(struct job *j, struct err *e)
 {
@@ -77,6 +103,8 @@ int job_same_options(struct job *j, struct err *e)
     code = job_agree(j, guard_open(j, e), e);
     if (!code)
         code = compare_settings(j, &j->comm, &list.text, e);
+    if (!code)
+        code = compare_builds(j, &j->comm, e);
     buf_finish(&list.text);
     guard_close(j);
     comm_close(&j->comm);
@@ -103,13 +131,6 @@ int job_tell_ranks(struct job *j, struct err *e)
 }
 
 /* ---- tokenizer, data, checkpoint --------------------------------------------------------- */
-
-enum { DIGITS = 16 }; /* of a digest, in sentences */
-
-static void add_digest(struct buf *list, const char *name, const char *digest)
-{
-    agree_addf(list, name, "%.*s", DIGITS, digest && digest[0] ? digest : "not known");
-}
 
 /* By what it does, where that is known, else by its file. */
 static void add_tokenizer(const struct job *j, struct buf *list)

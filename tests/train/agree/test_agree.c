@@ -6,6 +6,7 @@
 
 #include "base/cli/opt_row.h"
 #include "tests/t.h"
+#include "train/agree/build.h"
 #include "train/agree/own.h"
 #include "train/comm/comm_threads.h"
 #include "train/options/options.h"
@@ -224,7 +225,17 @@ static void what_shapes_a_run_is_compared(void)
         T_CHECK(!agree_is_own(shape[i]));
 }
 
-T_MAIN(T_CASE(the_same_settings_pass),
+static void a_build_has_one_digest(void)
+{
+    char one[SHA_TEXT], again[SHA_TEXT], none[SHA_TEXT];
+    agree_build(one);
+    agree_build(again);
+    sha_once("", 0, none);
+    T_STR(again, one);
+    T_CHECK(strcmp(one, none) != 0); /* there is code in it */
+}
+
+T_MAIN(T_CASE(a_build_has_one_digest), T_CASE(the_same_settings_pass),
        T_CASE(the_first_that_differs_is_named_with_values_and_ranks),
        T_CASE(a_setting_that_a_rank_lacks_is_unset),
        T_CASE(long_values_are_cut_and_nothing_reaches_the_terminal),
