@@ -116,12 +116,39 @@ static void add_layout(const struct plan_report *p, struct buf *out)
     buf_addf(out, " layers on %d processes\n", m->pp);
 }
 
+static void add_whole(const char *name, struct units_whole w, struct buf *out)
+{
+    if (!w.layers)
+        return;
+    buf_addf(out,
+             "whole units     of the %s: %d layer%s of up to %.1f MiB at a time, embedding and "
+             "head %.1f MiB\n",
+             name, w.layers, w.layers > 1 ? "s" : "", (double)w.layer / 0x1p20,
+             (double)w.ends / 0x1p20);
+}
+
+static void add_experts(const struct rank *r, struct buf *out)
+{
+    struct expert_shape x = {0};
+    if (r->config.spec.experts)
+        x = experts_shape(&r->model, r->model.tokens);
+    if (x.senders > 1)
+        buf_addf(
+            out,
+            "experts         room for %lld routed tokens of a micro-batch on each process, %.1f "
+            "times an even share; more take further rounds (--expert-buffer-factor)\n",
+            (long long)x.room, (double)x.room / (double)x.pairs);
+}
+
 static void add_memory(const struct plan_report *p, struct buf *out)
 {
     const struct rank *r = &p->stage[p->largest];
     buf_adds(out, "memory          ");
     rank_describe(r, out);
     buf_addf(out, "; beyond that %.1f MiB\n", (double)beyond(r) / 0x1p20);
+    add_whole(r->slab[SLAB_PARAMETERS].name, units_whole(&r->units.weights), out);
+    add_whole(r->slab[SLAB_GRADIENTS].name, units_whole(&r->units.grads), out);
+    add_experts(r, out);
     struct buf system = {0};
     fit_describe(r, &system);
     if (system.len)
@@ -196,12 +223,25 @@ static void begin_object(struct buf *out, const char *key)
     buf_adds(out, "{");
 }
 
+static void json_whole(struct units_whole w, const char *name, struct buf *out)
+{
+    if (!w.layers)
+        return;
+    begin_object(out, name);
+    add_number(out, "layers", w.layers);
+    add_number(out, "layer", (double)w.layer);
+    add_number(out, "ends", (double)w.ends);
+    buf_adds(out, "}");
+}
+
 static void json_slabs(const struct rank *r, struct buf *out)
 {
     for (int i = 0; i < SLAB_COUNT; i++)
         add_number(out, r->slab[i].name, (double)r->slab[i].peak);
     add_number(out, "together", (double)slabs_of(r));
     add_number(out, "beyond", (double)beyond(r));
+    json_whole(units_whole(&r->units.weights), "whole_weights", out);
+    json_whole(units_whole(&r->units.grads), "whole_gradients", out);
 }
 
 static void json_layout(const struct plan_report *p, struct buf *out)

@@ -39,6 +39,40 @@ out_has "bubble          27.3 % of a step"
 out_has "pipeline-parallel 0.000 GB, sent by a process in a step"
 out_has "  stage 3 "
 
+t "what ZeRO 2 and 3 hold whole is said"
+for stage in 2 3; do planned $tiny --global-batch-size 16 --world-size 2 --zero-stage $stage >whole$stage.json; done
+planned $tiny --global-batch-size 16 --world-size 2 --zero-stage 3 --num-layers 4 --overlap-param-gather >ahead.json
+check python3 - <<'END'
+import json
+one, two, three, ahead = (json.load(open(n + ".json"))["memory"] for n in ("one", "whole2", "whole3", "ahead"))
+layer = 4 * (12 * 32 * 32 + 13 * 32)  # weights and biases of a layer of GPT, in fp32
+for m, key, slab in (two, "whole_gradients", "gradients"), (three, "whole_gradients", "gradients"), (three, "whole_weights", "parameters"):
+    w = m[key]
+    assert w["layers"] == 2 and layer <= w["layer"] < layer + 1024, w
+    half = m[slab] - 2 * w["layer"] - w["ends"]  # what is kept of it
+    assert abs(half - one[slab] / 2) < 4096, (half, one[slab])
+assert "whole_weights" not in two and "whole_gradients" not in one
+assert ahead["whole_weights"]["layers"] == 3
+END
+expect 0 "$TRAIN" plan $tiny --global-batch-size 16 --world-size 2 --zero-stage 3
+out_has "whole units     of the parameters: 2 layers of up to "
+out_has "whole units     of the gradients: 2 layers"
+
+t "experts have room for a stated multiple of an even share"
+many="$tiny --swiglu --disable-bias-linear --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 16 --world-size 64 --ep 64 --global-batch-size 128"
+for f in 1 2 3 32 4096; do planned $many --expert-buffer-factor $f >room$f.json; done
+planned $many >room.json
+check python3 - <<'END'
+import json
+a = {f: json.load(open(f"room{f}.json"))["memory"]["activations"] for f in ("", 1, 2, 3, 32, 4096)}
+share = 2 * (2 * 32 * 8) * (32 + 3 * 16) * 4  # layers, pairs of a token and its expert, what is kept of each
+assert a[2] - a[1] == a[3] - a[2] == share, (a, share)
+assert a[""] == a[2]
+assert a[32] == a[4096] == a[1] + 31 * share, (a, share)  # 4 experts of a process, for 64 x 64 tokens: no more can come
+END
+expect 0 "$TRAIN" plan $many
+out_has "experts         room for 1024 routed tokens of a micro-batch on each process, 2.0 times an even share"
+
 t "a checkpoint is as large as planned"
 expect 0 "$TRAIN" run $tiny --train-iters 1 --save s
 check python3 - <<'END'

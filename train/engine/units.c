@@ -335,6 +335,24 @@ void units_take(struct rank *r)
                  u->grads.place);
 }
 
+struct units_whole units_whole(const struct unit_slots *s)
+{
+    struct units_whole w = {0};
+    if (tensor_none(s->t))
+        return w;
+    w.layers = s->layers;
+    for (int i = 0; i < UNIT_SLOTS; i++) {
+        uint64_t bytes = 0;
+        for (int part = 0; part < UNIT_PARTS; part++)
+            bytes += (uint64_t)s->slot[i].size[part] * dtype_size(s->t.dtype);
+        if (i >= s->layers)
+            w.ends += bytes;
+        else if (bytes > w.layer)
+            w.layer = bytes;
+    }
+    return w;
+}
+
 void units_finish(struct rank *r)
 {
     struct units *u = &r->units;

@@ -62,6 +62,14 @@ struct rank;
 void units_take(struct rank *r);
 void units_finish(struct rank *r);
 
+/* Bytes of the slots: memory for whole units, beside the shares that are kept. */
+struct units_whole {
+    int layers;     /* at a time; 0: there are no slots */
+    uint64_t layer; /* of the largest of them */
+    uint64_t ends;  /* embedding and head */
+};
+struct units_whole units_whole(const struct unit_slots *s);
+
 /* The functions of r->model.units. */
 struct model_units units_functions(struct rank *r);
 
