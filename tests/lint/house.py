@@ -72,6 +72,17 @@ def tool(name):
     return path
 
 
+def percentile(sizes, percent):
+    """The smallest size that so many percent do not exceed."""
+    return sorted(sizes)[-(-len(sizes) * percent // 100) - 1] if sizes else 0
+
+
+def spread(what, sizes):
+    """A line of a report: how large things are."""
+    return (f"{len(sizes)} {what}: median {percentile(sizes, 50)}, p90 {percentile(sizes, 90)}, "
+            f"p99 {percentile(sizes, 99)}, maximum {max(sizes, default=0)}")
+
+
 def report(rules):
     """Runs (name, function without arguments) pairs as TAP; the exit code."""
     passed = failed = skipped = 0

@@ -21,8 +21,10 @@ CODE = house.C_KINDS + house.CXX_KINDS
 SCRIPTS = (".py", ".sh")
 LINES = CODE + SCRIPTS + ("meson.build", "meson_options.txt", ".md", ".toml")
 COLUMNS = 100
-FUNCTION_LINES = 60
-FILE_LINES = 600
+FUNCTION_LINES = 120
+FUNCTION_P90 = 30  # of ten functions nine are no longer
+FILE_LINES = 900
+FILE_P90 = 500  # of .c files
 PARAMETERS = 7
 FORMATTER = 14  # clang-format's major version: each formats a little differently
 
@@ -119,6 +121,17 @@ def functions_are_short(root):
     return house.without_exceptions(root, found, exceptions.LONG_FUNCTIONS)
 
 
+def function_sizes(root):
+    return [size for p in hand_written(root, CODE)
+            for *_, size in functions(house.read(root, p))]
+
+
+def most_functions_are_short(root):
+    p90 = house.percentile(function_sizes(root), 90)
+    return [f"of ten functions one is longer than {p90 - 1} lines, {FUNCTION_P90} are allowed"
+            ] if p90 > FUNCTION_P90 else []
+
+
 def parameters_are_few(root):
     found = {f"{p}:{name}": f"{p}:{line}: {name} has {count} parameters, {PARAMETERS} are allowed"
              for p in hand_written(root, CODE)
@@ -130,6 +143,16 @@ def files_are_short(root):
     sizes = [(p, house.read(root, p).count("\n")) for p in hand_written(root, CODE + SCRIPTS)]
     found = {p: f"{p}: {n} lines, {FILE_LINES} are allowed" for p, n in sizes if n > FILE_LINES}
     return house.without_exceptions(root, found, exceptions.LONG_FILES)
+
+
+def file_sizes(root):
+    return [house.read(root, p).count("\n") for p in hand_written(root, (".c",))]
+
+
+def most_files_are_short(root):
+    p90 = house.percentile(file_sizes(root), 90)
+    return [f"of ten .c files one is longer than {p90 - 1} lines, {FILE_P90} are allowed"
+            ] if p90 > FILE_P90 else []
 
 
 def formatter():
@@ -283,13 +306,15 @@ def readers_of_test_data_are_listed(root):
 
 def main(root, build=None):
     tree_rules = [licence_line_on_top, no_tabs, no_trailing_blanks, last_line_ends, lines_fit,
-                  functions_are_short, parameters_are_few,
-                  files_are_short, code_is_formatted, readers_of_test_data_are_listed]
+                  functions_are_short, most_functions_are_short,
+                  parameters_are_few, files_are_short, most_files_are_short, code_is_formatted, readers_of_test_data_are_listed]
     rules = [(r.__name__, lambda r=r: r(root)) for r in tree_rules]
     rules.append(("headers_compile_alone", lambda: headers_compile_alone(root, build)))
     if build:
         rules.append(("no_mutable_globals",
                       lambda: no_mutable_globals(built_libraries(build), MUTABLE)))
+    print("# lines of", house.spread("functions", function_sizes(root)))
+    print("# lines of", house.spread(".c files", file_sizes(root)))
     return house.report(rules)
 
 
