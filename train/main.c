@@ -46,7 +46,7 @@ static const struct rank_backends backends[] = {
 static void tell_sgd(const struct opts *o, const struct train_options *v)
 {
     bool given = o->verb == VERB_RUN && opts_origin(o, "optimizer") == FROM_FLAG;
-    if (given && v->optimizer == 1 && opts_origin(o, "sgd-momentum") == FROM_DEFAULT &&
+    if (given && v->optimizer == OPTIMIZER_SGD && opts_origin(o, "sgd-momentum") == FROM_DEFAULT &&
         (opts_origin(o, "adam-beta1") == FROM_FLAG || opts_origin(o, "adam-beta2") == FROM_FLAG))
         log_warn("--optimizer sgd, beside options of Adam, is SGD with momentum: where a patch of "
                  "Megatron-LM puts SGD-SaI in its place, that is --optimizer sgd-sai here");

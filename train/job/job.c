@@ -293,7 +293,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
     struct precision p = {.real = DTYPE_F32};
     int code = batches(j, use, e);
     if (!code && use == MODEL_TRAIN)
-        code = precision_of(&o->precision, !o->optimizer, &p, e);
+        code = precision_of(&o->precision, o->optimizer == OPTIMIZER_ADAM, &p, e);
     if (!code && use == MODEL_TRAIN)
         code = job_adopt_schedule(j, e);
     if (code)

@@ -251,7 +251,7 @@ static int ramp_fits(const struct job *j, struct err *e)
 static int shards_fit(const struct job *j, struct err *e)
 {
     const struct layout *l = &j->layout;
-    if (!j->o->sai_statistics || j->o->optimizer != 2 ||
+    if (!j->o->sai_statistics || j->o->optimizer != OPTIMIZER_SGD_SAI ||
         (!l->zero && l->mesh.ep == 1 && l->mesh.etp == l->mesh.tp))
         return 0;
     return err_set(e, ERR_USAGE,
@@ -316,18 +316,9 @@ int job_threads(const struct job *j)
     return each > 1 ? each : 1;
 }
 
-static enum optim_kind optimizer_of(const struct train_options *o)
-{
-    static const enum optim_kind kind[][2] = {{OPTIM_ADAM, OPTIM_ADAM},
-                                              {OPTIM_SGD_PLAIN, OPTIM_SGD},
-                                              {OPTIM_SAI_PLAIN, OPTIM_SAI},
-                                              {OPTIM_MUON, OPTIM_MUON}};
-    return kind[o->optimizer][o->sgd_momentum > 0];
-}
-
 void job_settle_optimizer(const struct train_options *o, struct rank_config *ret)
 {
-    ret->optimizer = optimizer_of(o);
+    ret->optimizer = optimizer_kind((enum optimizer)o->optimizer, o->sgd_momentum > 0);
     ret->momentum = o->sgd_momentum;
     ret->tuning = (struct optim_tuning){.sai_max = o->sai_normalize,
                                         .sai_shard = o->sai_statistics,

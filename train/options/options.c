@@ -189,7 +189,7 @@ static const struct opt rows[] = {
             .help = "lookups of the pad_token_id of the model's config.json give its embedding no "
                     "gradient, as padding_idx of transformers; without it that id is like others"),
     OPT_ROW(.name = "optimizer", .type = OPT_CHOICE, AT(optimizer), .def = "adam",
-            .meta = "adam|sgd|sgd-sai|muon", .group = "training", .verbs = TRAINS,
+            .meta = OPTIMIZER_NAMES, .group = "training", .verbs = TRAINS,
             .brief = "optimizer (adam: AdamW)",
             .help =
                 "optimizer; adam is AdamW; sgd has --sgd-momentum and keeps one number for each "

@@ -14,6 +14,7 @@
 #include "train/options/report.h"
 #include "train/spec/options.h"
 #include "train/engine/precision.h"
+#include "train/optim/choice.h"
 #include "train/options/stages.h"
 
 enum { VERB_RUN, VERB_EVAL, VERB_GENERATE, VERB_PLAN };
@@ -41,7 +42,7 @@ struct train_options {
     struct course_flags course;
     bool pad_in_loss, freeze_pad;
     double clip_grad, beta1, beta2, adam_eps;
-    int optimizer; /* 0: adam, 1: sgd, 2: sgd-sai, 3: muon */
+    int optimizer; /* enum optimizer */
     double sgd_momentum;
     int sai_normalize, sai_statistics; /* 1: max; 1: shard */
     double muon_momentum, muon_extra;
