@@ -13,7 +13,7 @@ build="gcc g++ libc6-dev meson ninja-build pkg-config cmake python3
     libsimdjson-dev libtomlplusplus-dev libsentencepiece-dev libxxhash-dev libssl-dev libzstd-dev
     zlib1g-dev liblzma-dev libpcre2-dev libuchardet-dev"
 test="libopenblas-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev llvm sentencepiece zstd gzip xz-utils python3-numpy
-    python3-torch python3-sentencepiece python3-venv binutils iproute2 time groff-base zsh fish libopenmpi-dev"
+    python3-torch python3-sentencepiece python3-venv binutils iproute2 time gdb groff-base zsh fish libopenmpi-dev"
 
 packages=$build
 for a in "$@"; do
