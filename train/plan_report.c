@@ -48,7 +48,8 @@ static void add_stage(struct plan_report *p, int i)
     for (int g = 0; g < GROUP_COUNT; g++)
         if (r->plan.sent[g] > p->traffic[g])
             p->traffic[g] = r->plan.sent[g];
-    if (slabs_of(r) > slabs_of(&p->stage[p->largest]))
+    if (slabs_of(r) + fit_communication(r) >
+        slabs_of(&p->stage[p->largest]) + fit_communication(&p->stage[p->largest]))
         p->largest = i;
 }
 
@@ -85,6 +86,7 @@ void plan_report_close(struct plan_report *p)
 static uint64_t beyond(const struct rank *r)
 {
     uint64_t all = fit_need(r).touched, slabs = r->dev.desc.host ? slabs_of(r) : 0;
+    slabs += r->dev.desc.host ? fit_communication(r) : 0;
     return all > slabs ? all - slabs : 0;
 }
 
@@ -127,6 +129,15 @@ static void add_whole(const char *name, struct units_whole w, struct buf *out)
              (double)w.ends / 0x1p20);
 }
 
+static void add_communication(const struct rank *r, struct buf *out)
+{
+    uint64_t bytes = fit_communication(r);
+    if (bytes)
+        buf_addf(out, "communication   %.1f MiB at most, %s\n", (double)bytes / 0x1p20,
+                 r->dev.desc.host ? "of messages that wait and parts of sums"
+                                  : "NCCL's buffers for this layout");
+}
+
 static void add_experts(const struct rank *r, struct buf *out)
 {
     struct expert_shape x = {0};
@@ -149,6 +160,7 @@ static void add_memory(const struct plan_report *p, struct buf *out)
     add_whole(r->slab[SLAB_PARAMETERS].name, units_whole(&r->units.weights), out);
     add_whole(r->slab[SLAB_GRADIENTS].name, units_whole(&r->units.grads), out);
     add_experts(r, out);
+    add_communication(r, out);
     struct buf system = {0};
     fit_describe(r, &system);
     if (system.len)
@@ -240,6 +252,7 @@ static void json_slabs(const struct rank *r, struct buf *out)
         add_number(out, r->slab[i].name, (double)r->slab[i].peak);
     add_number(out, "together", (double)slabs_of(r));
     add_number(out, "beyond", (double)beyond(r));
+    add_number(out, "communication", (double)fit_communication(r));
     json_whole(units_whole(&r->units.weights), "whole_weights", out);
     json_whole(units_whole(&r->units.grads), "whole_gradients", out);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/core/mem.h"
+#include "train/comm/footprint.h"
 
 /* What stands before a message: plain integers, between processes of one machine type. */
 enum frame_kind { FRAME_DATA, FRAME_FAULT, FRAME_LEAVE };
@@ -26,7 +27,7 @@ enum { FRAME_MOST = 1 << 28, TAG_MOST = 1 << 25 };
 
 /* Bytes that are kept unasked before their senders wait; a message of no bytes takes some, too.
  * What a rank may send before what is wanted of it: each of its calls in flight has a message. */
-enum { EARLY = 1 << 28, MESSAGE_COST = 256 };
+enum { MESSAGE_COST = 256 };
 #define EARLY_FAULT(early) (COMM_IN_FLIGHT * (early))
 
 /* A message to send or to receive, or one that came before anybody asked for it (`own`). */
@@ -537,7 +538,7 @@ int comm_tcp_join(struct comm_tcp **ret, int rank, int world, const int *fd,
     };
     struct comm_tcp *job = mem_new(1, sizeof(*job));
     struct tcp_wire *t = &job->tcp;
-    *t = (struct tcp_wire){.rank = rank, .world = world, .early_most = EARLY};
+    *t = (struct tcp_wire){.rank = rank, .world = world, .early_most = WIRE_EARLY};
     if (o && o->early)
         t->early_most = (int64_t)o->early;
     t->peer = mem_new((size_t)world, sizeof(*t->peer));

@@ -10,10 +10,11 @@
 #include "base/core/utf8.h"
 #include "base/thread/thread.h"
 #include "train/comm/call.h"
+#include "train/comm/footprint.h"
 #include "train/comm/range.h"
 #include "train/comm/reduce.h"
 
-enum { SCRATCH = 1 << 20, MESSAGE = 1 << 28 };
+enum { MESSAGE = 1 << 28 };
 
 /* Seconds between two looks at calls that do not move. */
 #define PAUSE 100e-6
@@ -32,7 +33,7 @@ struct wire_call {
     int *peer;                    /* of each, the world rank */
     struct comm_hello *out, *in;
     const void **from; /* a sum's parts */
-    char *scratch;     /* those of them that came from others */
+    char *scratch;     /* those of them that came from others; NULL: it adds nothing */
 };
 
 struct comm_wire {
@@ -49,6 +50,8 @@ struct comm_wire {
     int rank, world;
     bool told; /* the others of a fault */
     struct wire_call call[COMM_IN_FLIGHT];
+    char *scratch[COMM_IN_FLIGHT]; /* of calls that are not open, the last ones used on top */
+    int scratches;
 };
 
 /* ---- sending and receiving
@@ -176,7 +179,7 @@ static bool copy_round(struct at *a)
 static int64_t reduce_elements(const struct at *a)
 {
     int64_t size = (int64_t)dtype_size(a->flight->call.to.dtype);
-    int64_t n = message_bytes(a->job, SCRATCH) / a->n / size;
+    int64_t n = message_bytes(a->job, WIRE_SCRATCH) / a->n / size;
     return n > 0 ? n : 1;
 }
 
@@ -197,6 +200,11 @@ static struct comm_range scratch_of(const struct at *a, int k, struct comm_slice
     int64_t size = (int64_t)dtype_size(a->flight->call.to.dtype);
     return (struct comm_range){a->call->scratch + k * reduce_elements(a) * size,
                                (own.end - own.begin) * size};
+}
+
+static bool is_reduction(const struct comm_call *c)
+{
+    return c->kind == COMM_ALL_REDUCE || c->kind == COMM_REDUCE_SCATTER;
 }
 
 static struct tensor reduced(const struct comm_call *c)
@@ -243,7 +251,7 @@ static bool advance(struct at *a)
 {
     struct wire_call *m = a->call;
     const struct comm_call *c = &a->flight->call;
-    bool reduction = c->kind == COMM_ALL_REDUCE || c->kind == COMM_REDUCE_SCATTER;
+    bool reduction = is_reduction(c);
     m->requests = 0;
     if (m->step == STEP_HELLO) {
         if (!greetings_fit(a))
@@ -266,9 +274,18 @@ static bool advance(struct at *a)
 /* ---- the comm thread
  * ---------------------------------------------------------------------------------- */
 
+static void give_scratch_back(struct comm_wire *job, struct wire_call *m)
+{
+    if (m->scratch)
+        job->scratch[job->scratches++] = m->scratch;
+    m->scratch = NULL;
+}
+
 static void begin(struct comm_wire *job, struct comm_flight *f)
 {
     struct at a = at_of(job, f);
+    if (is_reduction(&f->call))
+        a.call->scratch = job->scratch[--job->scratches];
     a.call->step = STEP_HELLO;
     a.call->requests = 0;
     a.call->round = 0;
@@ -286,6 +303,7 @@ static bool look(struct comm_wire *job, struct comm_flight *f)
     job->queue.moved++;
     if (advance(&a))
         return true;
+    give_scratch_back(job, a.call);
     pthread_mutex_lock(&job->hub.lock);
     f->busy = 0;
     comm_flight_done(&job->queue, f);
@@ -377,6 +395,7 @@ static void drop_all(struct comm_wire *job)
         pthread_mutex_unlock(&job->hub.lock);
         if (open)
             job->fn->cancel(job->wire, m->request, m->requests);
+        give_scratch_back(job, m);
         pthread_mutex_lock(&job->hub.lock);
         f->busy = 0;
         if (f->state != FLIGHT_DONE)
@@ -467,6 +486,8 @@ static void release(struct comm_wire *job)
         free(job->call[i].from);
         free(job->call[i].scratch);
     }
+    while (job->scratches)
+        free(job->scratch[--job->scratches]);
     comm_bell_finish(&job->work, &job->hub);
     comm_bell_finish(&job->ready, &job->hub);
     comm_hub_finish(&job->hub);
@@ -477,7 +498,7 @@ static void reserve(struct comm_wire *job)
 {
     size_t world = (size_t)job->world;
     /* pages that no call touches are not taken */
-    size_t scratch = (size_t)message_bytes(job, SCRATCH) + world * sizeof(double);
+    size_t scratch = (size_t)message_bytes(job, WIRE_SCRATCH) + world * sizeof(double);
     for (int i = 0; i < COMM_IN_FLIGHT; i++) {
         struct wire_call *m = &job->call[i];
         m->request = mem_new(2 * world, sizeof(*m->request));
@@ -485,7 +506,7 @@ static void reserve(struct comm_wire *job)
         m->out = mem_new(world, sizeof(*m->out));
         m->in = mem_new(world, sizeof(*m->in));
         m->from = mem_new(world, sizeof(*m->from));
-        m->scratch = mem_new(scratch, 1);
+        job->scratch[job->scratches++] = mem_new(scratch, 1);
     }
 }
 

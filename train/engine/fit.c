@@ -4,8 +4,11 @@
 #include <pthread.h>
 #include <string.h>
 
-/* What is small and not counted one by one: buffers of files, tables, the allocator's own. */
-enum { SMALL_TOUCHED = 8 << 20, SMALL_MAPPED = 24 << 20, THREADS_TO_COME = 2 };
+#include "train/comm/footprint.h"
+
+/* What is small and not counted one by one: the program itself, buffers of files, tables, the
+ * allocator's own. */
+enum { SMALL_TOUCHED = 14 << 20, SMALL_MAPPED = 18 << 20, THREADS_TO_COME = 2 };
 
 static uint64_t plus(uint64_t a, uint64_t b)
 {
@@ -39,6 +42,20 @@ static uint64_t device_slabs(const struct rank *r)
     return sum;
 }
 
+uint64_t fit_communication(const struct rank *r)
+{
+    struct mesh m = r->config.layout.mesh;
+    if (!r->dev.desc.host)
+        return comm_nccl_bytes(m, r->config.rank, nccl_buffers());
+    return r->plan.staging.most;
+}
+
+/* What a device with memory of its own is to hold. */
+static uint64_t device_need(const struct rank *r)
+{
+    return plus(device_slabs(r), fit_communication(r));
+}
+
 struct fit_need fit_need(const struct rank *r)
 {
     struct fit_need n;
@@ -46,6 +63,8 @@ struct fit_need fit_need(const struct rank *r)
     n.touched =
         plus(slabs(r, 0, SLAB_COUNT - 1) - elsewhere, plus(r->config.beside, SMALL_TOUCHED));
     n.touched = plus(n.touched, rank_fill_bytes(r));
+    if (r->dev.desc.host)
+        n.touched = plus(n.touched, fit_communication(r));
     n.mapped = plus(n.touched, plus(r->config.mapped, SMALL_MAPPED));
     n.mapped = plus(n.mapped, THREADS_TO_COME * stack_size());
     return n;
@@ -136,6 +155,10 @@ static int too_large(const struct rank *r, need_fn *need, const struct mem_limit
         buf_addf(&b, "%s%s ", i ? ", " : "", r->slab[i].name);
         add_bytes(&b, r->slab[i].peak);
     }
+    if (fit_communication(r)) {
+        buf_adds(&b, ", communication ");
+        add_bytes(&b, fit_communication(r));
+    }
     buf_adds(&b, "), and ");
     add_bytes(&b, l->free);
     buf_adds(&b, " of ");
@@ -153,7 +176,7 @@ static int fit_device(const struct rank *r, struct err *e)
     const struct dev_desc *d = &r->dev.desc;
     struct mem_limit l = {.total = d->memory, .free = d->memory_free};
     memcpy(l.name, d->name, sizeof(l.name));
-    return device_slabs(r) > l.free ? too_large(r, device_slabs, &l, e) : 0;
+    return device_need(r) > l.free ? too_large(r, device_need, &l, e) : 0;
 }
 
 void fit_describe(const struct rank *r, struct buf *out)
@@ -163,8 +186,9 @@ void fit_describe(const struct rank *r, struct buf *out)
     if (!before)
         return;
     add_bytes(out, before);
-    buf_addf(out, " of %s are taken by the driver and other programs; with the slabs ", d->name);
-    add_bytes(out, plus(before, device_slabs(r)));
+    buf_addf(out, " of %s are taken by the driver and other programs; with the slabs%s ", d->name,
+             fit_communication(r) ? " and communication" : "");
+    add_bytes(out, plus(before, device_need(r)));
     buf_adds(out, " of ");
     add_bytes(out, d->memory);
 }

@@ -7,8 +7,12 @@
 #include "base/core/limit.h"
 #include "train/engine/rank.h"
 
+/* Bytes that communication takes beside the slabs, at most: on a GPU those of NCCL there, on a host
+ * those of messages between processes (train/comm/footprint.h). */
+uint64_t fit_communication(const struct rank *r);
+
 /* Bytes that a planned rank takes, with what config says of others: all that is touched, and all
- * that is mapped. */
+ * that is mapped; of the host. */
 struct fit_need {
     uint64_t touched, mapped;
 };
@@ -16,8 +20,8 @@ struct fit_need fit_need(const struct rank *r);
 
 /*
  * Of a device with memory of its own: what the driver and other programs took of it before, and
- * that with the slabs, of all: "526.8 MiB of ...; with the slabs 22.8 GiB of 139.8 GiB". Nothing
- * of a host.
+ * that with the slabs and communication, of all: "526.8 MiB of ...; with the slabs 22.8 GiB of
+ * 139.8 GiB". Nothing of a host.
  */
 void fit_describe(const struct rank *r, struct buf *out);
 

@@ -91,13 +91,16 @@ static struct comm_ticket plan_issue(struct comm *c, const struct comm_call *cal
     if (comm_size(c, call->group) > 1)
         p->traffic += (double)(to > from ? to : from);
     p->sent[call->group] += bytes_sent(call, (double)to, (double)from, comm_size(c, call->group));
-    return p->execute ? p->comm->issue(c, call) : (struct comm_ticket){0};
+    return p->execute ? p->comm->issue(c, call)
+                      : comm_staging_issue(&p->staging, comm_wire_staged(c, call));
 }
 
 static void plan_wait(struct comm *c, struct comm_ticket t)
 {
     if (of_comm(c)->execute)
         of_comm(c)->comm->wait(c, t);
+    else
+        comm_staging_wait(&of_comm(c)->staging, t);
 }
 
 /* ---- on and off -------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "train/comm/comm.h"
+#include "train/comm/footprint.h"
 #include "train/ops/ops.h"
 #include "train/tensor/dev.h"
 
@@ -28,11 +29,12 @@ struct plan {
     uint64_t collectives;
     double traffic; /* bytes of collectives whose group has more than one rank: of the larger
                        of what a call gives and takes */
-    double sent[GROUP_COUNT]; /* bytes that this rank must send at least, if the ranks of a group
-                                 share the work of a collective evenly */
-    uint64_t allocations;     /* since the wrap */
-    double copied;            /* bytes of device copies */
-    struct err failed;        /* the first op that could not be prepared; code 0: none */
+    double sent[GROUP_COUNT];    /* bytes that this rank must send at least, if the ranks of a group
+                                    share the work of a collective evenly */
+    struct comm_staging staging; /* of processes that send messages; without `execute` */
+    uint64_t allocations;        /* since the wrap */
+    double copied;               /* bytes of device copies */
+    struct err failed;           /* the first op that could not be prepared; code 0: none */
 
     /* private: the tables below, and what stands in their place */
     const struct dev_table *dev;
