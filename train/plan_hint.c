@@ -200,6 +200,8 @@ static void write_options(const struct plan_report *p, const struct rank_config 
         add_option_word(ret, "gradient-accumulation-steps", c->micros);
     if (c->recompute.kind != was->recompute.kind)
         write_recompute(o, c, ret);
+    if (c->expert_factor < was->expert_factor)
+        add_option_word(ret, "expert-buffer-factor", (int64_t)c->expert_factor);
     if (c->seq_length != was->seq_length)
         add_option_word(ret, "seq-length", c->seq_length);
 }
@@ -308,8 +310,17 @@ static bool recompute_layers(struct rank_config *c)
     return true;
 }
 
-static change *const changes[] = {more_sequence, more_zero, smaller_batch, recompute_attention,
-                                  recompute_layers};
+/* Then nearly every layer takes a second round: last. */
+static bool less_room_for_experts(struct rank_config *c)
+{
+    if (c->layout.mesh.ep == 1 || c->expert_factor <= 1)
+        return false;
+    c->expert_factor = 1;
+    return true;
+}
+
+static change *const changes[] = {more_sequence,       more_zero,        smaller_batch,
+                                  recompute_attention, recompute_layers, less_room_for_experts};
 enum { CHANGES = sizeof(changes) / sizeof(changes[0]) };
 
 /* `tp` and `pp` times as many processes for a replica; false: these do not share out what there

@@ -110,6 +110,11 @@ fits $large16 --global-batch-size 64 --world-size 64
 check [ "$change" = "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 4 --sequence-parallel" ]
 fits $large16 --global-batch-size 64 --nnodes 16 --nproc-per-node 4
 check [ -z "$(echo "$change" | grep -- "--tensor-model-parallel-size \(8\|16\|32\|64\)")" ]
+# experts that have room for twice an even share
+fits $tiny --num-attention-heads 1 --seq-length 512 --max-position-embeddings 512 --micro-batch-size 1 --global-batch-size 64 --swiglu \
+    --disable-bias-linear --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 64 --world-size 64 --ep 64 \
+    --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 --device-memory 30M
+check [ "$change" = "--expert-buffer-factor 1" ]
 # what no layout can do a shorter sequence does
 fits $tiny --num-layers 1 --num-attention-heads 1 --global-batch-size 2 --seq-length 4096 --max-position-embeddings 4096 --device-memory 20M
 check [ -n "$(echo "$change" | grep -- "--seq-length")" ]
