@@ -9,11 +9,15 @@ result; a row that no survivor needs is an error, too.
     mutate.py FOLDER --list           names and numbers
     mutate.py FOLDER WORD...          those whose names hold one of the words, anew
 
-FOLDER is outside of this tree, as the copy in it is no part of it. Most mutants are found by the first test, within seconds; one
-that survives takes all of its tests, so that the whole list takes hours of processor time. WEFT_JOBS=N runs N at once.
+FOLDER is outside of this tree, as the copy in it is no part of it. One run of all tests without a mutant records what each
+script, case and cell of the lattice takes, and which mutants it comes to so that they would change something
+(FOLDER/reached.json). A mutant is then run by these alone, the shortest first, until one turns red: first all mutants by what
+takes SHORT seconds together, then the ones that are left by all the rest. What no test comes to is a survivor at once.
+WEFT_JOBS=N runs N at once.
 """
 import concurrent.futures
 import fnmatch
+import hashlib
 import json
 import os
 import re
@@ -27,8 +31,9 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-LIMIT = 900      # seconds for a test; a mutant that hangs it is found
-COMM_LIMIT = 5   # seconds for a collective in the lattice
+LIMIT = 30       # seconds for a test, beside ten times what it takes without a mutant; one that does not end is red
+SHORT = 20       # seconds of tests for each mutant, before any takes more
+COMM_LIMIT = 10  # seconds for a collective in the lattice
 
 FOLDERS = ("train", "train/engine", "train/model", "train/optim", "train/zero", "train/watch", "train/spec")
 
@@ -52,21 +57,13 @@ for _name in ("world_share", "world_gather"):
 SIZES = {"comm_size": "mutant_one", "mesh_group_size": "mutant_one", "mesh_edp": "mutant_one",
          "comm_index": "mutant_first", "mesh_group_index": "mutant_first"}
 
-# What would see a change, in this order. A lattice cell that differs ends a test at once.
-CELLS = [("train/lattice/one", ()), ("train/lattice/sample_threads", ()),
-         ("train/lattice/lattice", ()), ("train/lattice/sample", ()),
-         ("train/lattice/resume", ()), ("train/lattice/types", ()), ("train/lattice/optimizers", ())]
-JOBS = [("cli/train_ranks", ()), ("cli/train_watch", ()), ("cli/train_course", ()), ("cli/train_ckpt_options", ())]
-TESTS = [("train/engine/world.c", [("train/engine/agree", ()), ("train/lattice/sample_threads", ())] + JOBS),
-         ("train/engine/s[ta][av][te].c", CELLS[:2] + CELLS[4:5] + [("train/engine/agree", ())] + CELLS[2:4] + JOBS),
-         ("train/engine/*", CELLS + [("train/engine/agree", ())] + JOBS),
-         ("train/optim/*", CELLS[:2] + CELLS[6:] + CELLS[2:6]),
-         ("train/watch/*", [("train/watch/copies", ())] + JOBS),
-         ("train/plan_report.c", [("cli/train_plan", ()), ("train/plan/plan", ())]),
-         ("train/*/*", CELLS),
-         ("train/*.c", JOBS + [("cli/train_async", ()), ("cli/train_experts", ()), ("cli/train_zero", ()),
-                               ("cli/train_context", ()), ("cli/train_stages", ()), ("cli/train_eval", ()),
-                               ("cli/train_dry_run", ()), ("cli/train_plan", ())])]
+# What may see a change: programs by case, and scripts.
+SAMPLE = "train/lattice/sample"  # by cell
+PROGRAMS = ["train/lattice/" + name for name in ("one", "lattice", "resume", "types", "optimizers")] + [
+    "train/engine/agree", "train/watch/copies", "train/plan/plan"]
+SCRIPTS = ["cli/train_" + name for name in (
+    "agree", "ranks", "watch", "course", "ckpt_options", "async", "experts", "zero", "context", "stages", "eval",
+    "dry_run", "plan")]
 
 GROUP = re.compile(r"\bGROUP_(TP|CP|DP|DP_CP|PP|EP|ETP|EDP|SHARD|REPLICA|ENDS|WORLD)\b")
 CALL = re.compile(r"\b(" + "|".join(list(COLLECTIVES) + list(SIZES)) + r")\(")
@@ -113,14 +110,12 @@ def functions(text):
 
 class Mutants:
     def __init__(self):
-        self.names = []   # by number
-        self.files = []
+        self.names = []  # by number
 
     def add(self, file, what, variants):
         n = len(self.names)
         for v in variants:
             self.names.append(f"{file} {what}: {v}")
-            self.files.append(file)
         return n
 
     def rewrite(self, file, text):
@@ -207,8 +202,8 @@ class Build:
                 text = f.read()
             if path.endswith(".c") and os.path.dirname(path) in FOLDERS:
                 text = self.mutants.rewrite(path, text.decode()).encode()
-            elif path == "tests/train/lattice/world.c":
-                text = re.sub(rb"TIMEOUT = \d+", b"TIMEOUT = %d" % COMM_LIMIT, text)
+            if path in HOOKS:
+                text = hooked(path, text)
             elif path == "train/comm/meson.build":
                 text += b"sources += files('../../tests/mutate/mutant.c')\n"
             put(os.path.join(self.source, path), text)
@@ -226,17 +221,17 @@ class Build:
                 for f in targets[i]}
         must(quiet("ninja", "-C", self.folder, *sorted(need)))
 
-    def run(self, name, words, n):
-        """("red", "green", "late"; whether the mutant was met; the line that says why)"""
-        t = self.at[name]
+    def run(self, unit, n, reached="", late_after=3600):
+        """("red", "green" or "late", the line that says why)"""
+        t = self.at[unit.test]
         tmp = tempfile.mkdtemp(prefix="weft-mutant-")
-        met = os.path.join(tmp, "met")
-        env = dict(os.environ, **t["env"], TMPDIR=tmp, WEFT_MUTANT=str(n), WEFT_MUTANT_MET=met)
-        p = subprocess.Popen(t["cmd"] + list(words), cwd=t["workdir"] or self.folder, env=env, text=True,
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             errors="replace", start_new_session=True)
+        env = dict(os.environ, **t["env"], **unit.env, TMPDIR=tmp, WEFT_MUTANT=str(n),
+                   WEFT_MUTANTS=str(len(self.mutants.names)), WEFT_MUTANT_REACHED=reached)
+        p = subprocess.Popen(t["cmd"][:1 if unit.words else None] + list(unit.words), cwd=t["workdir"] or self.folder,
+                             env=env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, errors="replace", start_new_session=True)
         late = []
-        timer = threading.Timer(LIMIT, lambda: (late.append(1), end(p)))
+        timer = threading.Timer(late_after, lambda: (late.append(1), end(p)))
         timer.start()
         red, last = "", ""
         for line in p.stdout:
@@ -248,11 +243,37 @@ class Build:
         p.stdout.close()
         code = p.wait()
         timer.cancel()
-        was_met = os.path.exists(met)
         shutil.rmtree(tmp, ignore_errors=True)
         if late:
-            return "late", was_met, f"did not end within {LIMIT} s"
-        return ("red" if red or code else "green"), was_met, red or last
+            return "late", f"did not end within {late_after:.0f} s"
+        return ("red" if red or code else "green"), red or last
+
+
+class Unit:
+    """What is run by one command."""
+    def __init__(self, test, words=(), env=None):
+        self.test, self.words, self.env = test, words, env or {}
+
+    def __str__(self):
+        return " ".join([self.test, *self.words, *(f"{k}={v}" for k, v in self.env.items())])
+
+
+# What the copies of other files get, so that mutant.c knows the mesh and the cell.
+HOOKS = {"tests/train/lattice/world.c": [(r"TIMEOUT = \d+", f"TIMEOUT = {COMM_LIMIT}"),
+                                         (r"(static struct cell_rank r\[CELL_WORLD_MAX\];\n)",
+                                          r"\1    mutant_cell(c->seed - 1);\n")],
+         "train/engine/rank.c": [(r"(\.world = mesh_world\(c->layout\.mesh\)\};\n)",
+                                  r"\1    mutant_mesh(c->layout.mesh);\n")]}
+
+
+def hooked(path, text):
+    text = text.decode()
+    for pattern, new in HOOKS[path]:
+        text, n = re.subn(pattern, new, text, count=1)
+        if not n:
+            sys.exit(f"mutate.py: {path} has no place for a hook: {pattern}")
+    include = '#include "tests/mutate/mutant.h"\n'
+    return (text if include in text else text.replace("#include", include + "#include", 1)).encode()
 
 
 def end(p):
@@ -262,19 +283,97 @@ def end(p):
         pass
 
 
-def tests_of(file):
-    return next(tests for pattern, tests in TESTS if fnmatch.fnmatch(file, pattern))
+def cases_of(test):
+    folder, name = os.path.split(test)
+    with open(os.path.join(ROOT, "tests", folder, f"test_{name}.c"), encoding="utf-8") as f:
+        return re.findall(r"T_CASE\((\w+)\)", f.read())
 
 
-def judge(build, n):
-    """(name, "found" or "survived" or "not met", by what)"""
-    name, met_any = build.mutants.names[n], False
-    for test, words in tests_of(build.mutants.files[n]):
-        outcome, met, why = build.run(test, words, n)
-        met_any |= met
-        if outcome != "green" and met:
-            return name, "found", f"{test}: {why}"
-    return name, "survived" if met_any else "not met", ""
+class Reached:
+    """Of each unit the seconds that it takes and the mutants that it comes to; of the cells, too."""
+    def __init__(self, build, folder, pool):
+        self.build, self.folder, self.units, self.cells = build, folder, [], []
+        names = build.mutants.names
+        digest = hashlib.sha256("\n".join(names).encode()).hexdigest()
+        path = os.path.join(folder, "reached.json")
+        known = {}
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as f:
+                known = json.load(f)
+        if known.get("digest") != digest:
+            known = {"digest": digest}
+        units = [Unit(test, (case,)) for test in PROGRAMS for case in cases_of(test)] + [Unit(test) for test in SCRIPTS]
+        jobs = {pool.submit(self.measure, u): str(u) for u in units if str(u) not in known}
+        if "cells" not in known:
+            jobs[pool.submit(self.measure_cells)] = "cells"
+        for job in concurrent.futures.as_completed(jobs):
+            known[jobs[job]] = job.result()
+            put(path, json.dumps(known).encode())
+        self.units = [(u, known[str(u)][0], set(known[str(u)][1])) for u in units]
+        self.cells = [(int(cell), seconds, set(at)) for cell, (seconds, at) in known["cells"].items()]
+
+    def green(self, unit, reached):
+        began = time.monotonic()
+        outcome, why = self.build.run(unit, -1, reached)
+        if outcome != "green":
+            sys.exit(f"mutate.py: {unit} is red without a mutant: {why}")
+        return time.monotonic() - began
+
+    def measure(self, unit):
+        with tempfile.NamedTemporaryFile(dir=self.folder) as f:
+            f.truncate(len(self.build.mutants.names))
+            seconds = self.green(unit, f.name)
+            return seconds, [n for n, level in enumerate(f.read()) if level == 2]
+
+    def measure_cells(self):
+        """The cells of the sample: those that come to a mutant."""
+        n = len(self.build.mutants.names)
+        ret = {}
+        with tempfile.NamedTemporaryFile(dir=self.folder) as f:
+            f.truncate(n << 18)  # with holes: more than there are cells
+            seconds = self.green(Unit(SAMPLE, ("pairs_of_values",), {"WEFT_MUTANT_CELLS": "1", "WEFT_FULL": "1"}), f.name)
+            at = 0
+            while True:
+                try:
+                    at = os.lseek(f.fileno(), at, os.SEEK_DATA) // n
+                except OSError:
+                    break
+                f.seek(at * n)
+                levels = f.read(n)
+                if 2 in levels:
+                    ret[at] = [i for i, level in enumerate(levels) if level == 2]
+                at = (at + 1) * n
+        return {cell: (seconds / len(ret), at) for cell, at in ret.items()}
+
+    def runs(self, n):
+        """[(seconds, unit)] for a mutant: in the order in which they are run."""
+        cells = [(cell, seconds) for cell, seconds, at in self.cells if n in at]
+        cells.sort(key=lambda c: hashlib.sha256(f"{n} {c[0]}".encode()).digest())
+        ret = [(seconds, unit) for unit, seconds, at in self.units if n in at]
+        for begin, stop in ((0, 6), (6, 40), (40, len(cells))):
+            some = sorted(cells[begin:stop])
+            if some:
+                ret.append((sum(seconds for _, seconds in some) + 0.2,
+                            Unit(SAMPLE, ("these",), {"WEFT_CELLS": " ".join(str(cell) for cell, _ in some)})))
+        return sorted(ret, key=lambda r: r[0])
+
+
+def judge(build, runs, n):
+    """("found" or "survived", by what)"""
+    for seconds, unit in runs:
+        outcome, why = build.run(unit, n, late_after=LIMIT + 10 * seconds)
+        if outcome != "green":
+            return "found", f"{unit}: {why}"
+    return "survived", ""
+
+
+def halves(runs):
+    """Those that take SHORT seconds together, and the rest."""
+    at, total = 0, 0
+    while at < len(runs) and total + runs[at][0] <= SHORT:
+        total += runs[at][0]
+        at += 1
+    return runs[:at], runs[at:]
 
 
 def read_rows(path, cells):
@@ -302,7 +401,7 @@ def main():
     if os.path.commonpath([folder, os.path.realpath(ROOT)]) == os.path.realpath(ROOT):
         sys.exit(f"mutate.py: {folder} is in the tree that is copied: expected a folder outside of it")
     build = Build(folder)
-    names, files = build.mutants.names, build.mutants.files
+    names = build.mutants.names
     if words == ["--list"]:
         for n, name in enumerate(names):
             print(n, name)
@@ -311,22 +410,28 @@ def main():
     path = os.path.join(folder, "results.tsv")
     known = {r[0]: (r[1], r[2] if len(r) > 2 else "") for r in read_rows(path, 2)}
     todo = [n for n, name in enumerate(names) if (any(w in name for w in words) if words else name not in known)]
-    tests = sorted({t for n in todo for t in tests_of(files[n])})
-    build.make({t for t, _ in tests})
-    for test in tests:
-        outcome, _, why = build.run(*test, -1)
-        if outcome != "green":
-            sys.exit(f"mutate.py: {test[0]} is red without a mutant: {why}")
-    print(f"# {len(names)} mutants, {len(todo)} to run; built in {time.monotonic() - began:.0f} s", flush=True)
+    build.make({SAMPLE, *PROGRAMS, *SCRIPTS})
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("WEFT_JOBS", os.cpu_count() or 1))) as pool, \
             open(path, "a", encoding="utf-8") as out:
-        for job in concurrent.futures.as_completed([pool.submit(judge, build, n) for n in todo]):
-            name, state, why = job.result()
-            known[name] = (state, why)
-            out.write(f"{name}\t{state}\t{why}\n")
+        reached = Reached(build, folder, pool)
+        print(f"# {len(names)} mutants, {len(todo)} to run; ready after {time.monotonic() - began:.0f} s", flush=True)
+
+        def note(n, state, why):
+            known[names[n]] = (state, why)
+            out.write(f"{names[n]}\t{state}\t{why}\n")
             out.flush()
             if state != "found":
-                print(f"{state}: {name}", flush=True)
+                print(f"{state}: {names[n]}", flush=True)
+
+        runs = {n: halves(reached.runs(n)) for n in todo}
+        for half in (0, 1):
+            jobs = {pool.submit(judge, build, runs[n][half], n): n for n in todo}
+            for job in concurrent.futures.as_completed(jobs):
+                n, (state, why) = jobs[job], job.result()
+                if state == "found" or half == 1 or not runs[n][1]:
+                    note(n, state if runs[n][0] or runs[n][1] else "not met", why)
+                    todo.remove(n)
+            print(f"# {len(todo)} left, {time.monotonic() - began:.0f} s", flush=True)
     results = {n: known[n] for n in names if n in known}
     wrong = check_reasons(results) if not words else []
     for line in wrong:
