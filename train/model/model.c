@@ -79,8 +79,8 @@ static void embed_forward(struct model *m, const struct model_pass *p)
 static struct tensor frozen_row(const struct model *m)
 {
     int64_t at = m->frozen_id - model_vocab(m).first;
-    return m->frozen && at >= 0 && at < m->g.embed.size[0] ? tensor_rows(m->g.embed, at, 1)
-                                                           : (struct tensor){0};
+    bool here = m->frozen && at >= 0 && at < m->g.embed.size[0] && !FAULT("frozen_row");
+    return here ? tensor_rows(m->g.embed, at, 1) : (struct tensor){0};
 }
 
 static void copy_row(struct model *m, struct tensor to, struct tensor from)
