@@ -77,6 +77,25 @@ echo '{"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "unk_token": 
 mkdir gpt/original
 around gpt gpt2 '<|endoftext|>'
 
+t "and instructions between: on conversations, and then on the same data again"
+awk 'BEGIN { for (i = 0; i < 40; i++) print "{\"messages\": [{\"role\": \"user\", \"content\": \"ba ko" i "\"}, {\"role\": \"assistant\", \"content\": \"mi tsu\"}]}" }' >talk.jsonl
+expect 0 "$PREP" sft -q --input talk.jsonl --tokenizer gpt-e2 --template guanaco --seq-length 32 --output-prefix talk
+# shellcheck disable=SC2086 # words
+sft=$(echo $short | sed 's/--split 95,5,0/--split 1/')
+# shellcheck disable=SC2086 # words
+expect 0 "$TRAIN" run -q $sft --load gpt-e2 --data-path talk --save gpt-sft --export-hf gpt-se
+files_same gpt gpt-se
+differ gpt-se/model.safetensors gpt-e2/model.safetensors
+expect 0 "$CONVERT" import -q gpt-se gpt-si
+# shellcheck disable=SC2086 # words
+expect 0 "$TRAIN" run -q $sft --load gpt-si --finetune --data-path talk --save gpt-sft2
+# shellcheck disable=SC2086 # words
+expect 0 "$TRAIN" run -q $short --load gpt-sft2 --finetune --data-path gpt-d_text_document --save gpt-run4
+err_lacks differ
+expect 0 "$CONVERT" export -q gpt-run4 gpt-e4
+files_same gpt gpt-e4
+expect 0 "$CONVERT" export -q --to gguf gpt-sft2 gpt-sft.gguf
+
 t "Llama 3: written by another program, with byte_fallback left out, and a template"
 weights l3 h
 python3 - <<'END'
