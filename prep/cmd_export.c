@@ -55,6 +55,7 @@ static int run_export(const struct cmd *c, const char *prefix, const struct toke
     progress_init(&meter, WEFT_PREFIX "prep export", "K documents", 1e3, 0, o->common.quiet);
     const struct export_request q = {.prefix = prefix,
                                      .tok = o->ids ? NULL : tok,
+                                     .tokenizer_differs = o->tokenizer_differs,
                                      .key = o->json_key,
                                      .keep_eod = o->keep_eod,
                                      .kind = zblock_of(o->output),

@@ -37,6 +37,7 @@ static int show_shard(const struct cmd *c, const struct tokenizer *tok, struct b
                                       .document = document,
                                       .ndocuments = o->documents.n,
                                       .tok = tok,
+                                      .tokenizer_differs = o->tokenizer_differs,
                                       .vocab_size = o->tokenizer.vocab_size,
                                       .progress = cmd_progress,
                                       .arg = &meter};
@@ -96,6 +97,7 @@ static int show_samples(const struct cmd *c, const struct tokenizer *tok, struct
                                      .reset_position_ids = o->reset_position_ids,
                                      .reset_attention_mask = o->reset_attention_mask,
                                      .tok = tok,
+                                     .tokenizer_differs = o->tokenizer_differs,
                                      .json = o->json};
     code = inspect_parse(&o->samples, "--samples", sample, e);
     if (!code)

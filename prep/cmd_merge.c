@@ -53,6 +53,7 @@ int cmd_merge(const struct cmd *c, struct err *e)
         return code;
     progress_init(&meter, WEFT_PREFIX "prep merge", "MB", 1e6, 0, c->o->common.quiet);
     const struct merge_request q = {.prefix = (const char *const *)prefix,
+                                    .tokenizer_differs = c->o->tokenizer_differs,
                                     .n = n,
                                     .output = c->o->output_prefix,
                                     .overwrite = c->o->overwrite,

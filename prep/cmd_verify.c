@@ -49,6 +49,7 @@ static int verify_one(const struct cmd *c, const char *prefix, const struct toke
     progress_init(&meter, WEFT_PREFIX "prep verify", "MB", 1e6, 0, c->o->common.quiet);
     const struct verify_request q = {.prefix = prefix,
                                      .tok = tok,
+                                     .tokenizer_differs = c->o->tokenizer_differs,
                                      .vocab_size = c->o->tokenizer.vocab_size,
                                      .repair = c->o->repair,
                                      .progress = cmd_progress,

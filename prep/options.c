@@ -103,6 +103,12 @@ const struct opt prep_rows[] = {
                     "error"),
 
     TOK_FLAG_ROWS(S, tokenizer, BUILD | INSPECT | VERIFY | EXPORT | IMPORT | INDEX),
+    OPT_ROW(.name = "tokenizer-differs", .type = OPT_SWITCH, AT(tokenizer_differs),
+            .group = "tokenizer", .verbs = INSPECT | MERGE | VERIFY | EXPORT,
+            .brief = "go on where tokenizers differ",
+            .help = "a tokenizer that does something else than the one that a dataset was made "
+                    "with, or was not the same file where its manifest does not say what it did, "
+                    "is a warning; merged datasets are taken to have the first one's"),
     TOK_FLAG_VOCAB_SIZE_ROW(S, tokenizer, BUILD | INSPECT | VERIFY | EXPORT | IMPORT | INDEX),
 
     OPT_ROW(.name = "output-prefix", .type = OPT_TEXT, AT(output_prefix), .meta = "PREFIX",

@@ -24,6 +24,7 @@ enum prep_verb {
 struct prep_options {
     struct opt_common common;
     struct tok_flags tokenizer;
+    bool tokenizer_differs;
     struct data_flags data;
     /* build */
     struct opt_list input, json_keys;

@@ -121,4 +121,8 @@ void manifest_put_differences(struct buf *b, const char *was, const char *is);
 int manifest_compare(const struct manifest *m, const char *prefix, const char *who,
                      const struct manifest_tokenizer *theirs, struct err *e);
 
+/* What the caller makes of manifest_compare's code: with `goes_on` (--tokenizer-differs) another
+ * tokenizer is a warning. */
+int manifest_judge(bool goes_on, int code, struct err *e);
+
 #endif

@@ -218,6 +218,7 @@ static int join_manifest(struct merge *m, const struct manifest *b, const char *
     struct manifest *a = &m->manifest;
     const struct manifest_tokenizer theirs = manifest_tokenizer(b);
     int code = m->known ? manifest_compare(a, m->q->prefix[0], prefix, &theirs, e) : 0;
+    code = manifest_judge(m->q->tokenizer_differs, code, e);
     if (!code && m->known && a->eod != b->eod)
         code = err_set(e, ERR_USAGE,
                        "%s: its end of document is id %" PRId64
@@ -239,6 +240,8 @@ static int join_manifest(struct merge *m, const struct manifest *b, const char *
         m->eod |= b->append_eod;
         m->no_eod |= !b->append_eod;
     }
+    if (b->vocab_size > a->vocab_size)
+        a->vocab_size = b->vocab_size;
     a->bad_records += b->bad_records;
     a->filtered_records += b->filtered_records;
     for (size_t i = 0; i < b->ninputs; i++)

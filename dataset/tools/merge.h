@@ -31,6 +31,7 @@ struct merge_request {
     size_t n;
     const char *output; /* prefix */
     bool overwrite;
+    bool tokenizer_differs;            /* a warning: all are taken to have the first one's */
     const volatile sig_atomic_t *stop; /* not 0: stop soon, ERR_FAIL; may be NULL */
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes of .bin; may be NULL */
     void *arg;

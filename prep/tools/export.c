@@ -221,7 +221,7 @@ static int export_settle(struct export *x, struct err *e)
     if (found)
         code = manifest_fits_shard(&m, &x->shard, e);
     if (!code && found && t)
-        code = same_tokenizer(&m, x->q->prefix, t, e);
+        code = same_tokenizer(&m, x->q->prefix, t, x->q->tokenizer_differs, e);
     manifest_close(&m);
     return code;
 }

@@ -20,6 +20,7 @@
 struct export_request {
     const char *prefix;
     const struct tokenizer *tok; /* decodes; NULL: write ids */
+    bool tokenizer_differs;      /* from the one of the manifest: a warning */
     const char *key;             /* of the text or the ids in each line */
     bool keep_eod;               /* else a document's final end of document is dropped */
     enum zblock kind;

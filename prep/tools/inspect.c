@@ -74,7 +74,8 @@ static int inspect_look(struct inspection *x, struct err *e)
     if (!code && x->has_manifest)
         code = manifest_fits_shard(&x->manifest, &x->shard, e);
     if (!code && x->has_manifest && x->q->tok)
-        code = same_tokenizer(&x->manifest, prefix, tok_info(x->q->tok), e);
+        code =
+            same_tokenizer(&x->manifest, prefix, tok_info(x->q->tok), x->q->tokenizer_differs, e);
     if (!code)
         code = count_lengths(x, e);
     if (!code && x->q->check)

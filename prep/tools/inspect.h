@@ -23,6 +23,7 @@ struct inspect_request {
     const struct number_range *document; /* to show */
     size_t ndocuments;                   /* ranges */
     const struct tokenizer *tok;         /* decodes them, and bounds the ids; may be NULL */
+    bool tokenizer_differs;              /* from the one of the manifest: a warning */
     int64_t vocab_size;                  /* bounds the ids without a tokenizer; 0: the manifest's */
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes checked; may be NULL */
     void *arg;

@@ -2,8 +2,8 @@
 #include "prep/tools/same_tokenizer.h"
 
 int same_tokenizer(const struct manifest *m, const char *prefix, const struct tok_info *t,
-                   struct err *e)
+                   bool goes_on, struct err *e)
 {
     const struct manifest_tokenizer given = {t->path, t->digest, t->meaning, t->vocab_size};
-    return manifest_compare(m, prefix, "the command line", &given, e);
+    return manifest_judge(goes_on, manifest_compare(m, prefix, "the command line", &given, e), e);
 }

@@ -7,8 +7,8 @@
 #include "dataset/shard/manifest.h"
 #include "tok/tokenizer/tokenizer.h"
 
-/* ERR_USAGE, as manifest_compare. */
+/* ERR_USAGE, as manifest_compare; with `goes_on` a warning. */
 int same_tokenizer(const struct manifest *m, const char *prefix, const struct tok_info *t,
-                   struct err *e);
+                   bool goes_on, struct err *e);
 
 #endif

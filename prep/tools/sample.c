@@ -45,7 +45,7 @@ static int sample_settle(struct view *v, const char *prefix, struct err *e)
                            : 0;
     v->limit = size > 0 && size < SHARD_ANY_ID ? size : SHARD_ANY_ID;
     if (t && found)
-        code = same_tokenizer(&m, prefix, t, e);
+        code = same_tokenizer(&m, prefix, t, q->tokenizer_differs, e);
     manifest_close(&m);
     if (!code && wanted && eod < 0)
         code =

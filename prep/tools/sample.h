@@ -30,6 +30,7 @@ struct sample_request {
     size_t n;                          /* ranges */
     bool eod_mask_loss, reset_position_ids, reset_attention_mask;
     const struct tokenizer *tok; /* decodes, bounds the ids, has the end of document; may be NULL */
+    bool tokenizer_differs;      /* from the one of the manifest: a warning */
     bool json;
 };
 

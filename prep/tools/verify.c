@@ -84,7 +84,7 @@ static int verify_settle(const struct verify_request *q, const struct manifest *
         size = m->vocab_size;
     r->limit = size > 0 && size < SHARD_ANY_ID ? size : SHARD_ANY_ID;
     r->eod = t ? t->eod : r->has_manifest ? m->eod : -1;
-    return t && r->has_manifest ? same_tokenizer(m, q->prefix, t, e) : 0;
+    return t && r->has_manifest ? same_tokenizer(m, q->prefix, t, q->tokenizer_differs, e) : 0;
 }
 
 /* The shard is bad, as `e` says: diagnoses it, and decides on a repair. 0: repair it. */

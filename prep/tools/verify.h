@@ -18,6 +18,7 @@
 struct verify_request {
     const char *prefix;
     const struct tokenizer *tok; /* bounds the ids, has the end of document; may be NULL */
+    bool tokenizer_differs;      /* from the one of the manifest: a warning */
     int64_t vocab_size;          /* bounds the ids without a tokenizer; 0: the manifest's */
     bool repair;
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* may be NULL */

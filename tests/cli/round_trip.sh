@@ -217,3 +217,20 @@ err_has "warning: tokenizers differ: "
 # shellcheck disable=SC2086 # words
 expect 2 "$TRAIN" run -q $short --load gpt --data-path k_text_document --save gr2
 err_has "use data that were made with the model's tokenizer"
+
+t "prep goes on with another tokenizer, too, where it is told to"
+for verb in "merge g_text_document --output-prefix gk" "export --tokenizer g-tokenizer.json --output k.jsonl" \
+    "verify --tokenizer g-tokenizer.json" "inspect --tokenizer g-tokenizer.json --documents 0" \
+    "inspect --tokenizer g-tokenizer.json --samples 0 --seq-length 8 --num-samples 10"; do
+    # shellcheck disable=SC2086 # words
+    expect 2 "$PREP" $verb k_text_document
+    err_has "k_text_document"
+    err_has "; --tokenizer-differs goes on all the same"
+    # shellcheck disable=SC2086 # words
+    expect 0 "$PREP" $verb k_text_document --tokenizer-differs
+    err_has " was tokenized with "
+    err_has "(--tokenizer-differs)"
+done
+expect 0 "$PREP" verify gk
+check grep -q '"vocab_size": 321' gk.manifest.json
+check [ "$(wc -l <k.jsonl)" = 300 ]

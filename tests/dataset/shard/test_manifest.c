@@ -223,8 +223,18 @@ static void same_work_and_other_work(void)
     T_OK(manifest_same_work(&full, &now, "p", &e), &e);
     struct manifest other = now;
     memcpy(other.digest, DIGEST_B, sizeof(DIGEST_B));
+    other.meaning = NULL;
     T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE,
           "p: was built with tokenizer " DIGEST_A "; this command says " DIGEST_B);
+    struct manifest meant = full;
+    meant.meaning = "model=bpe size=2000";
+    other.meaning = "model=bpe size=2000";
+    T_OK(manifest_same_work(&meant, &other, "p", &e), &e); /* another file that does the same */
+    other.meaning = "model=bpe size=2000 merges=2";
+    T_ERR(manifest_same_work(&meant, &other, "p", &e), &e, ERR_USAGE, "was built with tokenizer");
+    other = now;
+    other.digest[0] = 0;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "was built with tokenizer");
     other = now;
     other.vocab_size = 2001;
     T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "a vocabulary of 2000");
