@@ -43,7 +43,7 @@ ADDED = ["<s>", "</s>", "[MASK]", "<unk>", "é", "ab", "n't", "  ", "\n", "漢",
          "ab c", "<0x41>", "'ll", "İ"]
 EVERY = list(dict.fromkeys(c for x in CLASSES for c in x))
 
-MEMORY = 3 << 30  # bytes, for a file: what makes the library take more is passed over
+MEMORY = 3 << 28  # bytes, for a file: what makes the library take more is passed over
 
 
 def chance(r, p=.5):
