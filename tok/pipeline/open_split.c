@@ -142,7 +142,7 @@ int open_split_take(const struct run *r, const char *text, size_t n, bool ends)
     if (!o->norm)
         o->norm = norm_open_create(&r->p->spec);
     if (n && !o->gap)
-        split_begin(r, text, n < ENOUGH ? n : whole_chars(text, ENOUGH));
+        split_begin(r, text, n <= ENOUGH ? n : whole_chars(text, ENOUGH));
     if (o->gap && r->p->spec.nnorm)
         code = norm_open_put(o->norm, r->w, t, split_sink, (void *)r, r->e);
     else if (o->gap)
