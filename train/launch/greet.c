@@ -190,7 +190,8 @@ size_t greet_output(const struct greet *g, const uint8_t **ret)
 void greet_sent(struct greet *g, size_t n)
 {
     BUG_ON(n > g->out_bytes, "%zu bytes of a greeting", n);
-    g->out += n;
+    if (n) /* a NULL without bytes stays one */
+        g->out += n;
     g->out_bytes -= n;
 }
 
