@@ -79,10 +79,12 @@ static const char *recipe_sp_join(struct recipe *r, struct buf *b, const char *t
  * key's length; -1: none. The trie was checked. */
 static int64_t rule_at(const struct sp_normalizer *n, const char *p, size_t len, size_t *ret_key)
 {
+    if (!n->charsmap_size)
+        return -1;
     const unsigned char *trie = n->charsmap + 4;
-    uint32_t u = n->charsmap_size ? load_u32(trie) : 0;
+    uint32_t u = load_u32(trie);
     uint32_t at = (u >> 10) << ((u & (1u << 9)) >> 6);
-    for (size_t i = 0; i < len && n->charsmap_size; i++) {
+    for (size_t i = 0; i < len; i++) {
         at ^= (unsigned char)p[i];
         u = load_u32(trie + (size_t)at * 4);
         if ((u & 0x800000ffu) != (unsigned char)p[i])
