@@ -115,7 +115,7 @@ void open_make_room(struct pipe_work *w, size_t n); /* of starts of pre-tokens *
 void open_drop(struct buf *b, size_t n);            /* its first n bytes */
 /* The last start of a character up to text + at, which is read. */
 size_t whole_chars(const char *text, size_t at);
-size_t open_enough(size_t kept);                 /* bytes from which a text is looked at again */
+size_t open_enough(size_t kept); /* bytes from which a text is looked at again */
 
 /* open_normalize.c: the normalizer over a text that comes in parts; NULL if a step needs it whole.
  */
