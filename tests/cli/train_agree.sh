@@ -178,3 +178,24 @@ check grep -qE "[0-9a-f]{16}.* on rank 0 and .*[0-9a-f]{16}.* on rank 1" .err
 t "which took no more than a few seconds"
 echo "# the longest of them took $longest s"
 check [ "$longest" -lt 30 ]
+
+t "what fails on one node ends the other with its code: a rehearsal"
+common="$(echo "$bare" | sed 's/--log-interval 5 --eval-interval 10 --eval-iters 2/--log-interval 1 --eval-iters 0/') --threads 1 --device cpu"
+own="--data-path d_text_document" other=$own
+more="--train-iters 4 --dry-run --no-save"
+pair 4 --metrics missing/m.jsonl
+
+t "... and a run, whose step is saved"
+if unshare -m sh -c 'mkdir -p small && mount -t tmpfs none small' 2>/dev/null; then
+    cat >in_small <<'END'
+#!/bin/sh
+exec unshare -m sh -c 'mount -t tmpfs -o size=8k none small && exec "$0" "$@"' "$TRAIN" "$@"
+END
+    chmod +x in_small
+    more="--train-iters 200 --save failed" second=./in_small
+    pair 4 --metrics small/m.jsonl
+    check [ "$(find failed -name 'iter_*' | wc -l)" = 1 ]
+    no_file failed/iter_0000200
+else
+    skip "$(why_no_mount)"
+fi

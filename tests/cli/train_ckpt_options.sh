@@ -37,6 +37,13 @@ expect 2 "$TRAIN" run $base --num-layers 3 --train-iters 5 --save s1
 err_has "holds another model"
 expect 0 "$TRAIN" run $base --num-layers 3 --train-iters 5 --save s1 --use-checkpoint-args
 
+t "a vocabulary is padded for the tensor-parallel processes that train it now"
+odd="--micro-batch-size 2 --global-batch-size 4 --seq-length 32 --lr 5e-3 --data-path d_text_document --eval-iters 0 --threads 1
+    --make-vocab-size-divisible-by 1 --untie-embeddings-and-output-weights"
+expect 0 "$TRAIN" run $base $odd --train-iters 1 --save odd --export-hf odd-hf
+expect 0 "$TRAIN" run $odd --train-iters 2 --load odd-hf --no-save --tp 2 --nproc-per-node 2
+expect 0 "$TRAIN" run $base $odd --train-iters 2 --load odd --use-checkpoint-args --finetune --no-save --tp 2 --nproc-per-node 2
+
 t "an option that shapes a step and is another one now is named; one that does not, is not"
 expect 0 "$TRAIN" run $base --train-iters 4 --save c --exit-interval 2
 cp -r c c1

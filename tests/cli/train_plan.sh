@@ -115,6 +115,13 @@ fits $tiny --num-attention-heads 1 --seq-length 512 --max-position-embeddings 51
     --disable-bias-linear --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 64 --world-size 64 --ep 64 \
     --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 --device-memory 30M
 check [ "$change" = "--expert-buffer-factor 1" ]
+# options that have their values already are not named again, and experts are cut as their layer is
+cut="--preset mixtral-8x7b --tokenizer-type NullTokenizer --vocab-size 31999 --seq-length 4096 --bf16 --global-batch-size 64 --world-size 16
+    --tp 2 --pp 2 --expert-tensor-parallel-size 2 --sequence-parallel --device-memory"
+fits $cut 80G
+check [ "$change" = "--tensor-model-parallel-size 8 --expert-tensor-parallel-size 8" ]
+fits $cut 220G
+check [ "$change" = "--zero-stage 1" ]
 # what no layout can do a shorter sequence does
 fits $tiny --num-layers 1 --num-attention-heads 1 --global-batch-size 2 --seq-length 4096 --max-position-embeddings 4096 --device-memory 20M
 check [ -n "$(echo "$change" | grep -- "--seq-length")" ]

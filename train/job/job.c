@@ -392,7 +392,6 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
 int job_go_back(struct job *j, struct err *e)
 {
     int64_t consumed = j->rank.at.consumed;
-    units_settle(&j->rank);
     ckpt_close(j->ckpt);
     j->ckpt = NULL;
     j->ckpt_is_own = false;

@@ -188,6 +188,13 @@ static void machines_and_places_are_told(void)
     agree_describe(r[0].host, experts, &b);
     T_CHECK(strstr(buf_str(&b), ": 4 data-parallel; experts 2 expert-parallel x 2 "
                                 "expert-data-parallel") != NULL);
+    buf_reset(&b);
+    agree_table(r[0].host, experts, &b);
+    T_STR(buf_str(&b), "rank  machine                dp    ep   edp\n"
+                       "   0  a                       0     0     0\n"
+                       "   1  a                       1     1     0\n"
+                       "   2  b?                      2     0     1\n"
+                       "   3  a-name-of-a-machine     3     1     1\n");
     buf_finish(&b);
 }
 

@@ -196,12 +196,13 @@ static void one_spread_and_cut(void)
     run_layout(s, l);
 }
 
-/* Whole experts on tensor-parallel ranks. */
+/* Whole experts on tensor-parallel ranks, of which one adds the learned positions. */
 static void one_spread_over_tensor_ranks(void)
 {
     struct layout l = layout_plain(mesh_dense(4, 1, 1, 1));
     struct spec s = cell_mixtral();
     s.layers = 2;
+    s.position = SPEC_LEARNED;
     l.mesh.ep = 2;
     l.mesh.etp = 1;
     l.sequence = true;
