@@ -25,11 +25,6 @@ void log_set_rank(int rank)
     rank_tag = rank;
 }
 
-int log_rank(void)
-{
-    return rank_tag;
-}
-
 static void line(enum log_level level, const char *fmt, va_list ap)
 {
     static const char *const word[] = {"error: ", "warning: ", "", "debug: "};

@@ -17,7 +17,6 @@ enum log_level log_get_level(void);
 
 /* Prefixes this thread's further lines with "[rank N] "; -1, the default, with nothing. */
 void log_set_rank(int rank);
-int log_rank(void);
 
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -273,12 +273,6 @@ int magic_check_text(const char *name, const void *p, size_t n, const char *othe
     return magic_check(name, p, n, false, otherwise, e);
 }
 
-int magic_check_json(const char *name, const void *p, size_t n, const char *otherwise,
-                     struct err *e)
-{
-    return magic_check(name, p, n, true, otherwise, e);
-}
-
 static int read_head(struct zin *z, char *p, size_t *ret_n, struct err *e)
 {
     size_t n = 0, k = 1;

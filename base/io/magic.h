@@ -48,15 +48,11 @@ const struct magic *magic_find(const void *data, size_t n);
 int magic_check_text(const char *name, const void *p, size_t n, const char *otherwise,
                      struct err *e);
 
-/* The same for JSON: bytes that begin like JSON may have a NUL, in a bad record. */
-int magic_check_json(const char *name, const void *p, size_t n, const char *otherwise,
-                     struct err *e);
-
 /*
  * ERR_DATA if the text is in another encoding than UTF-8: of its first MAGIC_LOOK bytes that are
  * not ASCII most, and at least 4, are of no valid character. The hint is iconv's command with the
  * encoding that uchardet takes it for, where that library is there. magic_check_text and
- * magic_check_json have this check, too. The second: of the beginning of a regular file, which may
+ * magic_check_file have this check, too. The second: of the beginning of a regular file, which may
  * be compressed.
  */
 int magic_check_utf8(const char *name, const void *p, size_t n, const char *otherwise,
@@ -67,9 +63,10 @@ int magic_check_utf8_file(const char *path, struct err *e);
 int magic_refuse(const char *name, const struct magic *m, const char *otherwise, struct err *e);
 
 /*
- * One of these (`json`: the second) on the beginning of a file, which may be compressed. Parquet is
- * not rejected, but reported by *ret_parquet. Anything but a regular file passes unopened, since
- * its bytes could not be read again.
+ * magic_check_text on the beginning of a file, which may be compressed. With `json`, bytes that
+ * begin like JSON may have a NUL, in a bad record. Parquet is not rejected, but reported by
+ * *ret_parquet. Anything but a regular file passes unopened, since its bytes could not be read
+ * again.
  */
 int magic_check_file(const char *path, bool json, const char *otherwise, bool *ret_parquet,
                      struct err *e);

@@ -104,10 +104,6 @@ struct copy {
  */
 int copy_check(const struct copy *c, struct err *e);
 
-/* Which of n sources no step takes: calls `each` for them in their order. */
-void copy_unused(const struct copy *c, const struct copy_source *const *source, size_t n,
-                 void (*each)(void *arg, const struct copy_source *s), void *arg);
-
 /* Bytes of all targets. */
 uint64_t copy_bytes(const struct copy *c);
 

@@ -117,33 +117,6 @@ int copy_check(const struct copy *c, struct err *e)
     return code;
 }
 
-static int pointer_order(const void *a, const void *b)
-{
-    const void *x = *(const void *const *)a, *y = *(const void *const *)b;
-    return (x > y) - (x < y);
-}
-
-void copy_unused(const struct copy *c, const struct copy_source *const *source, size_t n,
-                 void (*each)(void *arg, const struct copy_source *s), void *arg)
-{
-    const struct copy_source **used = NULL;
-    size_t nused = 0;
-    for (size_t i = 0; i < c->nsteps; i++) {
-        const struct copy_step *s = &c->step[i];
-        used = mem_grow(used, nused + s->nmore + 1, sizeof(*used));
-        if (s->from)
-            used[nused++] = s->from;
-        for (size_t k = 0; k < s->nmore; k++)
-            used[nused++] = s->more[k];
-    }
-    if (nused)
-        qsort(used, nused, sizeof(*used), pointer_order);
-    for (size_t i = 0; i < n; i++)
-        if (!nused || !bsearch(&source[i], used, nused, sizeof(*used), pointer_order))
-            each(arg, source[i]);
-    free(used);
-}
-
 uint64_t copy_bytes(const struct copy *c)
 {
     uint64_t sum = 0;

@@ -100,24 +100,17 @@ void maps_of_deepspeed(const char *prefix, const char *cache, const struct buf *
                        struct maps_at *ret);
 void maps_at_finish(struct maps_at *at);
 
-/* Writes the three files; each appears whole or not at all. maps_save: beside the data. */
+/* Writes the three files; each appears whole or not at all. */
 int maps_save_at(const struct maps *m, const struct maps_at *at, struct err *e);
-int maps_save(const struct maps *m, const struct maps_spec *spec, const char *prefix,
-              struct err *e);
 
 /*
- * Maps the three files and checks them against the .idx: types and shapes, each document as often
- * as it must occur, each row of the sample map recomputed, the shuffle map a permutation. Linear,
- * with 2 bytes of memory per sequence. ERR_DATA says what does not match; ERR_IO that a file is
- * missing.
- */
-int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *ret, struct err *e);
-
-/*
- * The cached files if they are valid, else maps built now: what train and prep use. `save` writes
- * maps that were built; `rebuild` ignores the files. Files with a valid stamp (cache_stamp.h) are
- * not read again. Any number of ranks may call this at once: with `save` one builds and the others
- * wait for it. Files, also those just saved, are not mapped before maps_touch.
+ * The cached files if they are valid, else maps built now: what train and prep use. Files are
+ * checked against the .idx: types and shapes, each document as often as it must occur, each row of
+ * the sample map recomputed, the shuffle map a permutation; linear, with 2 bytes of memory per
+ * sequence. `save` writes maps that were built; `rebuild` ignores the files. Files with a valid
+ * stamp (cache_stamp.h) are not read again. Any number of ranks may call this at once: with `save`
+ * one builds and the others wait for it. Files, also those just saved, are not mapped before
+ * maps_touch.
  */
 struct maps_wish {
     bool save, rebuild;
@@ -130,8 +123,6 @@ struct maps_found {
 int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
                    struct maps_wish wish, struct maps *ret, struct maps_found *ret_found,
                    struct err *e);
-int maps_obtain(const struct maps_spec *spec, const struct shard *s, struct maps_wish wish,
-                struct maps *ret, struct maps_found *ret_found, struct err *e);
 
 /* Call before reading the arrays. ERR_IO if a file was replaced since it was opened. */
 int maps_touch(const struct maps *m, struct err *e);

@@ -134,15 +134,6 @@ static int maps_may_be_saved(const struct maps_at *at, struct err *e)
     return code ? hint_where(code, e) : 0;
 }
 
-int maps_save(const struct maps *m, const struct maps_spec *spec, const char *prefix, struct err *e)
-{
-    struct maps_at at;
-    maps_beside(spec, prefix, &at);
-    int code = maps_save_at(m, &at, e);
-    maps_at_finish(&at);
-    return code;
-}
-
 /* ---- checking files against the .idx --------------------------------------------------------- */
 
 static int unfit(const struct npy *a, const char *why, struct err *e)
@@ -285,19 +276,6 @@ static int open_at(const struct maps_spec *spec, const struct shard *s, const st
     return code;
 }
 
-int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *ret, struct err *e)
-{
-    struct maps_at at;
-    maps_beside(spec, s->prefix, &at);
-    int code = open_at(spec, s, &at, CACHE_STAMP_NONE, ret, e);
-    maps_at_finish(&at);
-    if (!code)
-        code = maps_touch(ret, e);
-    if (code)
-        maps_close(ret);
-    return code;
-}
-
 /* ---- files, or built ------------------------------------------------------------------------ */
 
 static enum cache_stamp_state maps_file_look(const struct shard *s, const struct maps_at *at)
@@ -370,15 +348,5 @@ int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const st
         code = build(spec, s, at, true, ret, e);
     if (fd >= 0)
         close(fd);
-    return code;
-}
-
-int maps_obtain(const struct maps_spec *spec, const struct shard *s, struct maps_wish wish,
-                struct maps *ret, struct maps_found *ret_found, struct err *e)
-{
-    struct maps_at at;
-    maps_beside(spec, s->prefix, &at);
-    int code = maps_obtain_at(spec, s, &at, wish, ret, ret_found, e);
-    maps_at_finish(&at);
     return code;
 }

@@ -238,11 +238,6 @@ void npy_close(struct npy *a)
     *a = (struct npy){.map.slot = -1};
 }
 
-int64_t npy_at(const struct npy *a, uint64_t i)
-{
-    return npy_load(a->dtype, a->data + i * npy_width(a->dtype));
-}
-
 /* ---- writing ------------------------------------------------------------------------------ */
 
 void npy_header(struct buf *b, enum npy_dtype t, int ndim, const uint64_t *shape)

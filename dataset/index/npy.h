@@ -64,9 +64,6 @@ static inline int64_t npy_load(enum npy_dtype t, const unsigned char *p)
     return load_i64(p);
 }
 
-/* Element i < count. */
-int64_t npy_at(const struct npy *a, uint64_t i);
-
 /* The header of an array; the elements follow it. */
 void npy_header(struct buf *b, enum npy_dtype t, int ndim, const uint64_t *shape);
 

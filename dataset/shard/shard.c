@@ -315,9 +315,9 @@ int shard_open_late(struct shard *s, const char *prefix, bool idx_only, struct e
     }
 }
 
-static int open_now(struct shard *s, const char *prefix, bool idx_only, struct err *e)
+int shard_open(struct shard *s, const char *prefix, struct err *e)
 {
-    int code = shard_open_late(s, prefix, idx_only, e);
+    int code = shard_open_late(s, prefix, false, e);
     if (!code) {
         s->late->in_order = true;
         code = shard_touch(s, e);
@@ -325,16 +325,6 @@ static int open_now(struct shard *s, const char *prefix, bool idx_only, struct e
     if (code)
         shard_close(s);
     return code;
-}
-
-int shard_open_idx(struct shard *s, const char *prefix, struct err *e)
-{
-    return open_now(s, prefix, true, e);
-}
-
-int shard_open(struct shard *s, const char *prefix, struct err *e)
-{
-    return open_now(s, prefix, false, e);
 }
 
 void shard_close(struct shard *s)

@@ -50,7 +50,7 @@ struct shard {
     char *prefix;            /* owned */
     enum shard_dtype dtype;
     uint32_t width; /* bytes of a token */
-    bool has_bin;   /* false after shard_open_idx */
+    bool has_bin;   /* false after shard_open_late of the .idx alone */
     bool has_modes; /* a multimodal .idx: one more byte per sequence, not used here */
     uint64_t nseq;  /* sequences */
     uint64_t ndocs; /* documents; an empty one has no sequence */
@@ -65,15 +65,11 @@ struct shard {
 int shard_open(struct shard *s, const char *prefix, struct err *e);
 
 /*
- * The .idx only; the token readers below are a bug on such a shard. The .bin may be missing, but if
- * it exists its size must match the .idx.
- */
-int shard_open_idx(struct shard *s, const char *prefix, struct err *e);
-
-/*
- * As these two, but nothing is mapped before shard_touch: thousands of shards cost a few reads
- * each. The .bin is then mapped for random access, without read-ahead. Functions below that return
- * a code call shard_touch themselves. ERR_IO if the files were replaced since they were opened.
+ * The same, but nothing is mapped before shard_touch: thousands of shards cost a few reads each.
+ * idx_only: the token readers below are a bug on such a shard; the .bin may be missing, but if it
+ * exists its size must match the .idx. The .bin is then mapped for random access, without
+ * read-ahead. Functions below that return a code call shard_touch themselves. ERR_IO if the files
+ * were replaced since they were opened.
  */
 int shard_open_late(struct shard *s, const char *prefix, bool idx_only, struct err *e);
 int shard_touch(const struct shard *s, struct err *e);

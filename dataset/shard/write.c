@@ -273,20 +273,6 @@ int shard_writer_check(const struct shard_writer *w, const int32_t *id, size_t n
     return err_wrap(e, "%s, document %" PRIu64, w->prefix, w->ndocs);
 }
 
-int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct err *e)
-{
-    struct shard_watch none = {.id = -1};
-    int code = shard_writer_sequence(w, n, e);
-    if (code)
-        return code;
-    buf_reset(&w->run);
-    shard_writer_place(w, n, &w->run);
-    const struct shard_run *run = (const struct shard_run *)(const void *)w->run.data;
-    size_t runs = w->run.len / sizeof(*run);
-    return shard_runs_store(run, runs, id, &none) ? shard_runs_take(run, runs, e)
-                                                  : shard_writer_check(w, id, n, e);
-}
-
 int shard_writer_end_document(struct shard_writer *w, struct err *e)
 {
     int code = put_word(w, w->held | SHARD_LAST, e);
@@ -467,7 +453,6 @@ static void close_writer(struct shard_writer *w)
     free(w->lengths_path);
     xxh_destroy(w->bin_hash);
     xxh_destroy(w->idx_hash);
-    buf_finish(&w->run);
     if (w->prefix)
         spill_close(&w->lengths);
     free(w->prefix);

@@ -44,7 +44,6 @@ struct shard_writer {
     uint32_t held;      /* length of the last sequence, while its document is open; 0: none */
     uint64_t open_seq;  /* sequences of the open document */
     uint64_t part;      /* tokens of the sequence that is written in parts */
-    struct buf run;     /* of the sequence being added */
     bool prepared;
 };
 
@@ -107,12 +106,10 @@ int shard_writer_fit(const struct shard_writer *source, struct shard_cursor *fro
 void shard_writer_leave(struct shard_writer *w);
 
 /*
- * Appends one sequence of n tokens to the current document. n = 0 appends nothing: Megatron's tool
- * drops empty sequences. More than 2^31 - 1 tokens, or more than that many sequences, is ERR_DATA.
+ * Appends one sequence of n tokens, packed with the writer's dtype (shard_pack), to the current
+ * document. n = 0 appends nothing: Megatron's tool drops empty sequences. More than 2^31 - 1
+ * tokens, or more than that many sequences, is ERR_DATA.
  */
-int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct err *e);
-
-/* The same for ids that shard_pack packed with the writer's dtype. */
 int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struct err *e);
 
 /*
@@ -138,7 +135,7 @@ bool shard_runs_store(const struct shard_run *run, size_t n, const int32_t *id,
                       struct shard_watch *watch);
 int shard_runs_take(const struct shard_run *run, size_t n, struct err *e);
 
-/* A sequence of n tokens, as by shard_writer_add. */
+/* A sequence of n tokens, as by shard_writer_put. */
 int shard_writer_sequence(struct shard_writer *w, size_t n, struct err *e);
 
 /* n documents at once, of one sequence each, or of none if the length is 0. */

@@ -141,7 +141,8 @@ static void bench_maps(const char *prefix, int rounds)
 {
     struct err e;
     struct shard s;
-    must(shard_open_idx(&s, prefix, &e), &e);
+    must(shard_open_late(&s, prefix, true, &e), &e);
+    must(shard_touch(&s, &e), &e);
     struct maps_spec q = spec_of(&s);
     for (int r = 0; r < rounds; r++) {
         struct maps m;

@@ -15,6 +15,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "dataset/shard/write.h"
+#include "tests/dataset/steps.h"
 #include "tests/t.h"
 
 static inline void md5_text(const void *p, size_t n, char ret[33])
@@ -51,7 +52,7 @@ static inline void write_counting(const char *prefix, const uint32_t *length, si
         int32_t *id = mem_new(length[d] + 1, sizeof(*id));
         for (uint32_t i = 0; i < length[d]; i++)
             id[i] = next++;
-        T_OK(shard_writer_add(&w, id, length[d], &e), &e);
+        T_OK(add_sequence(&w, id, length[d], &e), &e);
         T_OK(shard_writer_end_document(&w, &e), &e);
         free(id);
     }
@@ -87,7 +88,7 @@ static inline void write_recipe(const char *prefix, const struct recipe *r)
         }
         id[n] = 50256;
         if (d % 7 != r->hole)
-            T_OK(shard_writer_add(&w, id, n + 1, &e), &e);
+            T_OK(add_sequence(&w, id, n + 1, &e), &e);
         T_OK(shard_writer_end_document(&w, &e), &e);
     }
     free(id);

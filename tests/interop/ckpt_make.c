@@ -100,8 +100,8 @@ static int save(const char *dir, int64_t iteration, char **stray, struct err *e)
     float *data = mem_new((size_t)p.elements * GROUPS, sizeof(*data));
     for (int g = 0; g < GROUPS; g++)
         for (int i = 0; i < p.n; i++)
-            param_init_values(&p.at[i], (uint64_t)(iteration * 3 + g),
-                              data + g * p.elements + p.at[i].offset);
+            param_init_rows(&p.at[i], (uint64_t)(iteration * 3 + g), 0, p.at[i].size[0],
+                            data + g * p.elements + p.at[i].offset);
     spec_to_json(&s, &model);
     struct ckpt_pair kernels = {"matmul", "plain"}, state = {"optimizer_steps", "12"};
     struct ckpt_meta meta = {.iteration = iteration,

@@ -18,6 +18,7 @@
 #include "dataset/sample/batch.h"
 #include "dataset/sample/blend_set.h"
 #include "dataset/shard/write.h"
+#include "tests/dataset/steps.h"
 
 static uint64_t number(const char *s)
 {
@@ -33,7 +34,7 @@ static int put_document(struct shard_writer *w, char *line, int32_t *id, struct 
         size_t n = 0;
         for (char *s = strtok_r(seq, " ", &id_end); s; s = strtok_r(NULL, " ", &id_end))
             id[n++] = (int32_t)strtol(s, NULL, 10);
-        int code = shard_writer_add(w, id, n, e);
+        int code = add_sequence(w, id, n, e);
         if (code)
             return code;
     }

@@ -236,9 +236,3 @@ void aho_corasick_walk_plain(const struct aho_corasick *a, const uint32_t *numbe
         }
     }
 }
-
-void aho_corasick_walk(const struct aho_corasick *a, const uint32_t *number,
-                       const struct aho_corasick_texts *texts, uint32_t *ret)
-{
-    text_kernels(simd_best())->walk(a, number, texts, ret);
-}

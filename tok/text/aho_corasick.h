@@ -68,18 +68,17 @@ static inline uint32_t aho_corasick_step(const struct aho_corasick *a, uint32_t 
     }
 }
 
-/* Texts as the numbers of their characters, number[begin[i] .. end[i]), i < n, none empty. The
- * arrays have room for one more per lane. */
+/*
+ * Texts as the numbers of their characters, number[begin[i] .. end[i]), i < n, none empty. The
+ * arrays have room for one more per lane. The `walk` of kernels.h makes ret[to[i] + k *
+ * AHO_CORASICK_LANES] the longest piece that ends after character k. It walks several texts in
+ * parallel to hide memory latency; put the longest first, so that no lane is left working on it
+ * alone.
+ */
 struct aho_corasick_texts {
     size_t n;
     uint32_t begin[AHO_CORASICK_TEXTS + AHO_CORASICK_LANES],
         end[AHO_CORASICK_TEXTS + AHO_CORASICK_LANES], to[AHO_CORASICK_TEXTS + AHO_CORASICK_LANES];
 };
-
-/* For each text, ret[to[i] + k * AHO_CORASICK_LANES] becomes the longest piece that ends after
- * character k. Several texts are walked in parallel to hide memory latency; put the longest
- * first, so that no lane is left working on it alone. */
-void aho_corasick_walk(const struct aho_corasick *a, const uint32_t *number,
-                       const struct aho_corasick_texts *texts, uint32_t *ret);
 
 #endif

@@ -26,15 +26,6 @@ int64_t context_row(struct context c, int64_t row)
     return sequence * c.length + context_piece(c, (int)half) * piece + row % piece;
 }
 
-struct context_place context_place(struct context c, int64_t global)
-{
-    int64_t piece = context_piece_length(c), number = global % c.length / piece;
-    bool second = number >= c.cp;
-    int64_t sequence = global / c.length + (second ? c.sequences : 0);
-    return (struct context_place){.rank = (int)(second ? 2 * c.cp - 1 - number : number),
-                                  .row = sequence * piece + global % piece};
-}
-
 const char *context_comm_name(enum context_comm c)
 {
     static const char *const names[CONTEXT_COMMS] = {

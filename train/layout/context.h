@@ -19,19 +19,13 @@ struct context {
     int64_t sequences; /* of the micro-batch */
 };
 
-struct context_place {
-    int rank;
-    int64_t row; /* of the rank's rows */
-};
-
 /* Tokens of a piece; a rank has 2 x sequences pieces. */
 int64_t context_piece_length(struct context c);
 /* Number of the piece that is in `half` (0, 1) of the rank's rows. */
 int64_t context_piece(struct context c, int half);
 
-/* The global row (sequence x length + position) of a row of this rank, and back. */
+/* The global row (sequence x length + position) of a row of this rank. */
 int64_t context_row(struct context c, int64_t row);
-struct context_place context_place(struct context c, int64_t global);
 
 /* How keys and values reach the queries: names of --cp-comm-type. */
 enum context_comm {

@@ -19,36 +19,10 @@ struct message {
     size_t post;      /* index of the computation before which the receive is issued */
 };
 
-int schedule_check(struct schedule_shape s, struct err *e)
-{
-    if (s.pp < 1 || s.chunks < 1 || s.micros < 1)
-        return err_set(e, ERR_USAGE,
-                       "%d pipeline ranks with %d stages each and %d micro-batches: expected at "
-                       "least 1 of each",
-                       s.pp, s.chunks, s.micros);
-    if (s.chunks > 1 && s.pp == 1)
-        return err_set(e, ERR_USAGE,
-                       "%d virtual stages for each pipeline rank: expected a "
-                       "pipeline-model-parallel-size above 1",
-                       s.chunks);
-    if (s.chunks > 1 && s.micros % s.pp)
-        return err_set(e, ERR_USAGE,
-                       "the interleaved schedule takes micro-batches in groups of "
-                       "pipeline-model-parallel-size %d: expected a multiple of it, not %d",
-                       s.pp, s.micros);
-    return 0;
-}
-
 static int warm_up_of(struct schedule_shape s, int rank)
 {
     int n = s.chunks == 1 ? s.pp - rank - 1 : 2 * (s.pp - rank - 1) + (s.chunks - 1) * s.pp;
     int all = s.micros * s.chunks;
-    return n < all ? n : all;
-}
-
-int schedule_places(struct schedule_shape s, int rank)
-{
-    int n = warm_up_of(s, rank) + 1, all = s.micros * s.chunks;
     return n < all ? n : all;
 }
 

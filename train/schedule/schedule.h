@@ -53,15 +53,12 @@ struct schedule {
     int buffers; /* most messages between their SLOT_RECEIVE and the slot that uses them */
 };
 
-/* ERR_USAGE: chunks without pipeline ranks, or micro-batches that do not fill groups of pp. */
-int schedule_check(struct schedule_shape s, struct err *e);
-
-/* The slots of pipeline rank `rank`, owned by the caller. The shape has passed schedule_check. */
+/*
+ * The slots of pipeline rank `rank`, owned by the caller. The shape is one that layout_check takes:
+ * several chunks only with several ranks, and then micro-batches in whole groups of pp.
+ */
 void schedule_build(struct schedule *ret, struct schedule_shape s, int rank);
 void schedule_finish(struct schedule *s);
-
-/* What schedule.places is, without a table: min(warm-up + 1, micros x chunks). */
-int schedule_places(struct schedule_shape s, int rank);
 
 /*
  * The share of a step in which a rank waits, at least, when every stage takes `forward`,

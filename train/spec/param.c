@@ -558,8 +558,3 @@ void param_init_rows(const struct param *p, uint64_t seed, int64_t begin, int64_
             init_row(p, s, seed, r, to + (s->row + r - begin) * p->size[1]);
     }
 }
-
-void param_init_values(const struct param *p, uint64_t seed, float *to)
-{
-    param_init_rows(p, seed, 0, p->size[0], to);
-}

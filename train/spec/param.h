@@ -136,14 +136,9 @@ const struct param *params_same(const struct params *p, const struct param *as);
 uint32_t param_stream(const char *name);
 
 /*
- * Initial values of a parameter into `to` (count floats on the host), a function of (seed, global
- * tensor's name, global index) alone, so the same on every layout. Padding rows are 0.
- */
-void param_init_values(const struct param *p, uint64_t seed, float *to);
-
-/*
- * The same for rows begin .. begin + rows - 1 alone, so that threads can share a large one. The
- * elements of a parameter of rank 1 are its rows.
+ * Initial values of rows begin .. begin + n - 1 of a parameter into `to` (on the host), a function
+ * of (seed, global tensor's name, global index) alone, so the same on every layout, and for threads
+ * that share a large one. Padding rows are 0. The elements of a parameter of rank 1 are its rows.
  */
 void param_init_rows(const struct param *p, uint64_t seed, int64_t begin, int64_t n, float *to);
 

@@ -421,11 +421,6 @@ static bool lists(const struct json *must_know, const char *key)
     return false;
 }
 
-int spec_from_json(const struct json *o, const char *name, struct spec *ret, struct err *e)
-{
-    return spec_from_manifest(o, NULL, name, ret, e);
-}
-
 int spec_from_manifest(const struct json *o, const struct json *must_know, const char *name,
                        struct spec *ret, struct err *e)
 {

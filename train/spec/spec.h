@@ -194,7 +194,6 @@ int64_t spec_pad_vocab(int64_t vocab, int64_t divisible_by, int tp);
  * ERR_DATA.
  */
 void spec_to_json(const struct spec *s, struct buf *out);
-int spec_from_json(const struct json *o, const char *name, struct spec *ret, struct err *e);
 
 /*
  * The same for the model of a manifest with a list of the keys that a reader must know (ckpt.h,

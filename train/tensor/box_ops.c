@@ -57,35 +57,6 @@ int64_t box_copy_transposed(struct box_mem to, struct box_mem from)
     return box_count(b);
 }
 
-int64_t box_copy_rows(struct box_mem to, const int64_t *order, struct box_mem from)
-{
-    int64_t copied = 0;
-    for (int64_t r = 0; r < to.box.count[0]; r++) {
-        struct box_mem row = to, source = from;
-        int64_t y = to.box.begin[0] + r;
-        row.box.begin[0] = order[y]; /* source and destination are the same */
-        row.box.count[0] = 1;
-        row.data = at(to, y, to.box.begin[1]);
-        copied += box_copy(row, source);
-    }
-    return copied;
-}
-
-struct box_mem box_of_stack(struct box_mem stack, int64_t rows, int64_t k)
-{
-    struct box_mem m = stack;
-    struct box b;
-    struct box matrix = {{k * rows, stack.box.begin[1]}, {rows, stack.box.count[1]}};
-    if (!box_intersect(stack.box, matrix, &b)) {
-        m.box.begin[0] = m.box.count[0] = 0;
-        return m;
-    }
-    m.data = at(stack, b.begin[0], b.begin[1]);
-    m.box = b;
-    m.box.begin[0] -= k * rows;
-    return m;
-}
-
 /* ---- values --------------------------------------------------------------------------------- */
 
 /* Calls fn for each run of at most RUN elements of a row, as floats that it may change. */
@@ -149,23 +120,3 @@ struct weighted {
     const float *weight;
     size_t n;
 };
-
-static void add_weighted(float *v, int64_t row, int64_t col, int64_t n, const void *arg)
-{
-    const struct weighted *w = arg;
-    float x[RUN];
-    memset(v, 0, (size_t)n * sizeof(*v));
-    for (size_t k = 0; k < w->n; k++) {
-        box_cast(x, DTYPE_F32, at(w->from[k], row, col), w->from[k].dtype, n);
-        for (int64_t i = 0; i < n; i++)
-            v[i] += w->weight[k] * x[i];
-    }
-}
-
-void box_weighted_sum(struct box_mem to, const struct box_mem *from, const float *weight, size_t n)
-{
-    for (size_t k = 0; k < n; k++)
-        BUG_ON(!box_inside(to.box, from[k].box), "summand %zu does not hold all of the sum", k);
-    struct weighted w = {from, weight, n};
-    for_runs(to, add_weighted, &w);
-}

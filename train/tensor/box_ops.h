@@ -16,14 +16,6 @@
  */
 int64_t box_copy_transposed(struct box_mem to, struct box_mem from);
 
-/*
- * to[r, c] = from[order[r], c]: rows in another order, as of rotary halves and vocabularies.
- * `order` has an entry for each row of the tensor that `to` is a box of; rows whose source does not
- * lie in `from` stay as they are, so that a source may consist of several boxes. Returns the number
- * of elements copied.
- */
-int64_t box_copy_rows(struct box_mem to, const int64_t *order, struct box_mem from);
-
 /* m[r, c] += v, as of norms that are stored less one. */
 void box_add(struct box_mem m, float v);
 
@@ -33,14 +25,5 @@ void box_add(struct box_mem m, float v);
  */
 void box_add_low_rank(struct box_mem m, const float *b, const float *a, int64_t rank,
                       int64_t columns, float scale);
-
-/* to = sum of weight[i] * from[i], in that order. Each of the n boxes must contain that of `to`. */
-void box_weighted_sum(struct box_mem to, const struct box_mem *from, const float *weight, size_t n);
-
-/*
- * The k-th matrix of a stack [E, rows, columns], such as experts, that is stored as E * rows rows:
- * its overlap with `stack`, as a box of a tensor [rows, columns]. May be empty.
- */
-struct box_mem box_of_stack(struct box_mem stack, int64_t rows, int64_t k);
 
 #endif

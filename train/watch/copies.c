@@ -302,11 +302,6 @@ void copies_destroy(struct copies *c)
     free(c);
 }
 
-size_t copies_count(const struct copies *c)
-{
-    return c->nown;
-}
-
 uint64_t copies_bytes(const struct copies *c)
 {
     return c->bytes;

@@ -22,8 +22,7 @@ struct copies;
 int copies_find(struct rank *r, struct copies **ret, struct err *e);
 void copies_destroy(struct copies *c);
 
-/* Boxes and bytes of this rank that others hold, too. */
-size_t copies_count(const struct copies *c);
+/* Bytes of this rank that others hold, too. */
 uint64_t copies_bytes(const struct copies *c);
 
 /*

@@ -171,27 +171,12 @@ void watch_enter(struct watch *w, enum watch_phase p, int64_t step)
         return;
     pthread_mutex_lock(&w->lock);
     bool more = step != w->state.step && p >= WATCH_DATA && p <= WATCH_UPDATE;
+    bool again = FAULT("watch_again") && p == w->state.phase;
     w->steps += more;
-    w->state = (struct watch_state){
-        .phase = p, .step = step, .first_step = w->steps <= 1, .since = watch_clock()};
+    w->state = (struct watch_state){.phase = p,
+                                    .step = step,
+                                    .first_step = w->steps <= 1,
+                                    .since = again ? w->state.since : watch_clock()};
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->lock);
-}
-
-void watch_beat(struct watch *w)
-{
-    if (!w)
-        return;
-    pthread_mutex_lock(&w->lock);
-    if (!FAULT("watch_beat"))
-        w->state.since = watch_clock();
-    pthread_mutex_unlock(&w->lock);
-}
-
-void watch_where(const struct watch *w, char *ret, size_t size)
-{
-    struct watch *own = (struct watch *)(uintptr_t)w; /* for its lock */
-    pthread_mutex_lock(&own->lock);
-    describe_state(w, ret, size);
-    pthread_mutex_unlock(&own->lock);
 }

@@ -77,11 +77,8 @@ int watch_open(struct watch **ret, const struct comm *c, const struct watch_opti
 /* NULL: nothing. */
 void watch_close(struct watch *w);
 
-/* By the rank's thread. w may be NULL: nobody watches. */
+/* By the rank's thread, also again for the phase that it is in: that is progress, too. w may be
+ * NULL: nobody watches. */
 void watch_enter(struct watch *w, enum watch_phase p, int64_t step);
-void watch_beat(struct watch *w);
-
-/* "rank 3, step 12, saving": where the rank is, for the sentence of a fault that it hears of. */
-void watch_where(const struct watch *w, char *ret, size_t size);
 
 #endif

@@ -93,7 +93,7 @@ static void *talk(void *arg)
     int rank = (int)(intptr_t)arg;
     log_set_rank(rank);
     for (int i = 0; i < 300; i++)
-        log_info("line %d of %d %0200d", i, log_rank(), 0);
+        log_info("line %d of %d %0200d", i, rank, 0);
     return NULL;
 }
 
@@ -109,7 +109,6 @@ static void ranks_do_not_mix(void)
         pthread_join(id[i], NULL);
     log_info("untagged");
     caught(saved, t_path("stderr"), &said);
-    T_EQ(log_rank(), -1);
     for (char *line = strtok(said.data, "\n"); line; line = strtok(NULL, "\n"), n++) {
         int rank, i, again, zeros;
         if (n == 1200) {

@@ -175,14 +175,21 @@ static void lines_that_end_in_cr_alone(void)
     T_CHECK(!magic_warns_of_cr(t_path("none"), &e));
 }
 
+static int check_json(const char *p, size_t n, struct err *e)
+{
+    bool parquet;
+    T_OK(file_replace(t_path("x.jsonl"), p, n, e), e);
+    return magic_check_file(t_path("x.jsonl"), true, NULL, &parquet, e);
+}
+
 static void json_may_have_a_bad_record(void)
 {
     static const char line[] = "{\"text\": \"a\"}\n{\"text\": \"a\0\"}\n";
     struct err e;
-    T_OK(magic_check_json("x", line, sizeof(line) - 1, NULL, &e), &e);
+    T_OK(check_json(line, sizeof(line) - 1, &e), &e);
     T_ERR(magic_check_text("x", line, sizeof(line) - 1, NULL, &e), &e, ERR_DATA, "byte 25 is NUL");
-    T_ERR(magic_check_json("x", "a\0bcdefgh", 10, NULL, &e), &e, ERR_DATA, "byte 1 is NUL");
-    T_ERR(magic_check_json("x", "{\0\"\0t\0\"\0", 8, NULL, &e), &e, ERR_DATA, "UTF-16");
+    T_ERR(check_json("a\0bcdefgh", 10, &e), &e, ERR_DATA, "byte 1 is NUL");
+    T_ERR(check_json("{\0\"\0t\0\"\0", 8, &e), &e, ERR_DATA, "UTF-16");
 }
 
 static void put_gzip(const char *path, const char *p, size_t n)

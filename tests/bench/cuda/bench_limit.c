@@ -240,7 +240,9 @@ static void open_gpu(struct job *j, const char *library_path)
     slab_init(&g->memory, "memory", PLACE_DEVICE);
     slab_bytes(&g->memory, (size_t)(0.92 * (double)g->dev.fn->memory_free(&g->dev)));
     or_exit(slab_bind(&g->memory, &g->dev, &e), &e);
-    or_exit(ops_cuda_init(&g->ops, &g->dev, &g->workspace, &e), &e);
+    or_exit(
+        ops_cuda_open(&g->ops, &g->dev, &g->workspace, &(struct ops_config){.real = DTYPE_F32}, &e),
+        &e);
     or_exit(lt_open(&g->lt, &g->dev, library_path, LT_WORKSPACE, &e), &e);
     if (sdpa_open(&g->sdpa, &g->dev, library_path, NULL, &e))
         printf("without attention: %s\n", e.msg);
@@ -257,7 +259,7 @@ static void close_gpu(struct bench_gpu *g)
     free(g->pattern);
     sdpa_close(g->sdpa);
     lt_close(g->lt);
-    ops_cuda_close(&g->ops);
+    ops_close(&g->ops);
     slab_release(&g->memory, &g->dev);
     slab_release(&g->workspace, &g->dev);
     dev_close(&g->dev);

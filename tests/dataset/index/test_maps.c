@@ -7,6 +7,7 @@
 #include "base/io/path.h"
 #include "dataset/index/maps.h"
 #include "dataset/index/mt19937.h"
+#include "tests/dataset/index/beside.h"
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"
 
@@ -180,7 +181,7 @@ static void many_documents_against_the_walk(void)
     length[N - 9] = 65535;
     length[N - 8] = 100000;
     write_idx(t_path("many"), length, N);
-    T_OK(shard_open_idx(&s, t_path("many"), &e), &e);
+    T_OK(open_idx(&s, t_path("many"), &e), &e);
     for (uint32_t i = 0; i < 40; i++) {
         struct maps m;
         struct maps_spec q = {.part = PART_VALID,
@@ -227,11 +228,11 @@ static void saved_maps_are_opened(void)
     struct maps m, back;
     open_fixture(&s);
     T_OK(maps_build(&file_spec, &s, &m, &e), &e);
-    T_OK(maps_save(&m, &file_spec, s.prefix, &e), &e);
+    save_beside(&m, &file_spec, s.prefix);
     char *path = maps_path(&file_spec, "p", MAPS_SAMPLE);
     T_STR(path, "p_valid_indexmap_70ns_4sl_5s_sample_idx.npy");
     free(path);
-    T_OK(maps_open(&file_spec, &s, &back, &e), &e);
+    open_beside(&file_spec, &s, &back);
     T_EQ(back.nsample, m.nsample);
     T_EQ(back.separate, m.separate);
     T_MEM(back.doc, m.doc, 4 * m.ndoc);
@@ -274,17 +275,17 @@ static void stale_maps_are_refused(void)
     };
     struct err e;
     struct shard s;
-    struct maps m, back;
+    struct maps m;
     open_fixture(&s);
     T_OK(maps_build(&file_spec, &s, &m, &e), &e);
     for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
-        T_OK(maps_save(&m, &file_spec, s.prefix, &e), &e);
+        save_beside(&m, &file_spec, s.prefix);
         alter(&s, c[i].f, c[i].at, c[i].value);
-        T_ERR(maps_open(&file_spec, &s, &back, &e), &e, ERR_DATA, c[i].words);
+        refuse_beside(&file_spec, &s, c[i].words);
     }
-    T_OK(maps_save(&m, &file_spec, s.prefix, &e), &e);
+    save_beside(&m, &file_spec, s.prefix);
     alter(&s, MAPS_DOC, 0, m.doc[0] == 2 ? 3 : 2);
-    T_ERR(maps_open(&file_spec, &s, &back, &e), &e, ERR_DATA, "each document once");
+    refuse_beside(&file_spec, &s, "each document once");
     maps_close(&m);
     shard_close(&s);
 }
@@ -297,16 +298,16 @@ static void maps_of_other_data_are_refused(void)
     struct maps m;
     open_fixture(&s);
     T_OK(maps_build(&file_spec, &s, &m, &e), &e);
-    T_OK(maps_save(&m, &file_spec, s.prefix, &e), &e);
+    save_beside(&m, &file_spec, s.prefix);
     maps_close(&m);
     struct maps_spec other = file_spec;
     other.first = 1;
     other.end = 8;
-    T_ERR(maps_open(&other, &s, &m, &e), &e, ERR_DATA, "f_valid_indexmap");
+    refuse_beside(&other, &s, "f_valid_indexmap");
     shard_close(&s);
     write_counting(t_path("f"), (uint32_t[]){9, 8, 6, 7, 5, 4, 3, 9, 8, 7}, 10);
     T_OK(shard_open(&s, t_path("f"), &e), &e);
-    T_ERR(maps_open(&file_spec, &s, &m, &e), &e, ERR_DATA, "lengths of the documents");
+    refuse_beside(&file_spec, &s, "lengths of the documents");
     shard_close(&s);
 }
 
@@ -317,7 +318,7 @@ static void wide_files_are_read(void)
     struct maps m, back;
     open_fixture(&s);
     T_OK(maps_build(&file_spec, &s, &m, &e), &e);
-    T_OK(maps_save(&m, &file_spec, s.prefix, &e), &e);
+    save_beside(&m, &file_spec, s.prefix);
     int64_t *wide = mem_new(2 * (m.nsample + 1), sizeof(*wide));
     for (uint64_t r = 0; r <= m.nsample; r++)
         maps_row(&m, r, &wide[2 * r], &wide[2 * r + 1]);
@@ -330,7 +331,7 @@ static void wide_files_are_read(void)
     T_OK(npy_write(path, NPY_I8, 1, (uint64_t[]){m.nsample}, wide, &e), &e);
     free(path);
     free(wide);
-    T_OK(maps_open(&file_spec, &s, &back, &e), &e);
+    open_beside(&file_spec, &s, &back);
     T_CHECK(back.wide_sample && back.wide_shuffle);
     T_EQ(maps_order(&back, 3), maps_order(&m, 3));
     maps_close(&back);
@@ -347,23 +348,23 @@ static void obtain_builds_once(void)
     struct maps_wish keep = {.save = true}, look = {0}, anew = {.save = true, .rebuild = true};
     write_counting(t_path("o"), (uint32_t[]){9, 8, 7, 6, 5, 4, 3, 9, 8, 7}, 10);
     T_OK(shard_open(&s, t_path("o"), &e), &e);
-    T_OK(maps_obtain(&file_spec, &s, look, &m, &found, &e), &e);
+    found = obtain_beside(&file_spec, &s, look, &m);
     T_CHECK(!found.reused && !found.why[0]);
     maps_close(&m);
-    T_OK(maps_obtain(&file_spec, &s, keep, &m, &found, &e), &e);
+    found = obtain_beside(&file_spec, &s, keep, &m);
     T_CHECK(!found.reused && !found.why[0]); /* `look` left no files */
     maps_close(&m);
-    T_OK(maps_obtain(&file_spec, &s, keep, &m, &found, &e), &e);
+    found = obtain_beside(&file_spec, &s, keep, &m);
     T_CHECK(found.reused && !found.why[0]);
     maps_close(&m);
-    T_OK(maps_obtain(&file_spec, &s, anew, &m, &found, &e), &e);
+    found = obtain_beside(&file_spec, &s, anew, &m);
     T_CHECK(!found.reused);
     maps_close(&m);
     alter(&s, MAPS_SHUFFLE, 0, -1);
-    T_OK(maps_obtain(&file_spec, &s, keep, &m, &found, &e), &e);
+    found = obtain_beside(&file_spec, &s, keep, &m);
     T_CHECK(!found.reused && strstr(found.why, "shuffle_idx.npy: does not name each sample once"));
     maps_close(&m);
-    T_OK(maps_obtain(&file_spec, &s, look, &m, &found, &e), &e);
+    found = obtain_beside(&file_spec, &s, look, &m);
     T_CHECK(found.reused);
     maps_close(&m);
     shard_close(&s);

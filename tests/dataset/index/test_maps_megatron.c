@@ -9,6 +9,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "dataset/index/maps.h"
+#include "tests/dataset/index/beside.h"
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"
 
@@ -181,12 +182,12 @@ static void megatrons_files_are_equalled(void)
     struct maps m;
     char *theirs_at = megatron_prefix();
     copy_in(t_data(MEGATRON ".idx"), t_path("mega.idx"));
-    T_OK(shard_open_idx(&s, t_path("mega"), &e), &e);
+    T_OK(open_idx(&s, t_path("mega"), &e), &e);
     T_OK(maps_build(&megatron_spec, &s, &m, &e), &e);
     T_EQ(m.epochs, 8);
     T_EQ(m.tokens, 207769);
     T_CHECK(!m.separate);
-    T_OK(maps_save(&m, &megatron_spec, t_path("mega"), &e), &e);
+    save_beside(&m, &megatron_spec, t_path("mega"));
     for (int f = 0; f < MAPS_FILES; f++) {
         struct buf ours = {0}, theirs = {0};
         char *a = maps_path(&megatron_spec, t_path("mega"), (enum maps_file)f);
@@ -211,9 +212,9 @@ static void megatrons_files_are_taken(void)
     struct shard s;
     struct maps m;
     char *prefix = megatron_prefix();
-    T_OK(shard_open_idx(&s, prefix, &e), &e);
+    T_OK(open_idx(&s, prefix, &e), &e);
     free(prefix);
-    T_OK(maps_open(&megatron_spec, &s, &m, &e), &e);
+    open_beside(&megatron_spec, &s, &m);
     T_EQ(m.nsample, 1623);
     T_EQ(maps_order(&m, 0), 489);
     T_EQ(m.doc[0], 5);

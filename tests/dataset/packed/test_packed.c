@@ -11,6 +11,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "dataset/packed/write.h"
+#include "tests/dataset/steps.h"
 #include "tests/t.h"
 
 enum { ROOM = 32, MOST = 400 };
@@ -132,7 +133,7 @@ static void goes_with_its_shard(void)
     imagine(&m, 1, 5);
     T_OK(write_set(prefix, &m, 60000, &e), &e);
     T_OK(shard_writer_open(&w, prefix, 60000, &e), &e);
-    T_OK(shard_writer_add(&w, id, 3, &e), &e);
+    T_OK(add_sequence(&w, id, 3, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     T_OK(shard_writer_finish(&w, NULL, &e), &e);
     T_CHECK(!packed_exists(prefix));

@@ -152,7 +152,7 @@ static void what_cannot_be_finished_is_told(void)
     T_OK(file_mkdirs(t_path("x.commit/x.idx"), &e), &e);
     T_ERR(shard_open(&s, t_path("x"), &e), &e, ERR_IO,
           "x.commit: contains a shard whose writer was killed");
-    T_ERR(shard_open_idx(&s, t_path("x"), &e), &e, ERR_IO, "x.commit: ");
+    T_ERR(open_idx(&s, t_path("x"), &e), &e, ERR_IO, "x.commit: ");
 }
 
 T_MAIN(T_CASE(nothing_to_finish), T_CASE(each_step_is_taken_up), T_CASE(one_writer_follows_another),

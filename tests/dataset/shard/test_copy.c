@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/io/path.h"
 #include "dataset/shard/write.h"
+#include "tests/dataset/steps.h"
 #include "tests/t.h"
 
 /* Document i has i % 4 sequences of 5, 10 and 15 tokens, so every fourth is empty. */
@@ -10,7 +11,7 @@ static void put_documents(struct shard_writer *w, int n)
     struct err e;
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < i % 4; k++)
-            T_OK(shard_writer_add(w, id, (size_t)(5 * (k + 1)), &e), &e);
+            T_OK(add_sequence(w, id, (size_t)(5 * (k + 1)), &e), &e);
         T_OK(shard_writer_end_document(w, &e), &e);
     }
     T_OK(shard_writer_flush(w, &e), &e);

@@ -7,6 +7,7 @@
 #include "base/core/buf.h"
 #include "base/core/bytes.h"
 #include "dataset/shard/shard.h"
+#include "tests/dataset/steps.h"
 #include "tests/t.h"
 
 /*
@@ -65,11 +66,11 @@ static void index_alone(void)
     struct err e;
     struct shard s;
     put("alone.idx", golden_idx, 90);
-    T_OK(shard_open_idx(&s, t_path("alone"), &e), &e);
+    T_OK(open_idx(&s, t_path("alone"), &e), &e);
     T_EQ(shard_length(&s, 0), 4);
     shard_close(&s);
     T_ERR(shard_open(&s, t_path("alone"), &e), &e, ERR_IO, "alone.bin");
-    T_ERR(shard_open_idx(&s, t_path("nothing"), &e), &e, ERR_IO, "nothing.idx");
+    T_ERR(open_idx(&s, t_path("nothing"), &e), &e, ERR_IO, "nothing.idx");
 }
 
 static void ids_and_ranges_are_checked(void)
@@ -183,10 +184,10 @@ static void uncounted_eods_are_named(void)
     put("e.idx", golden_idx, 90);
     T_ERR(shard_open(&s, t_path("e"), &e), &e, ERR_DATA, "has 16 bytes");
     T_CHECK(strstr(e.hint, "did not count the end-of-document tokens"));
-    T_ERR(shard_open_idx(&s, t_path("e"), &e), &e, ERR_DATA, "has 16 bytes");
+    T_ERR(open_idx(&s, t_path("e"), &e), &e, ERR_DATA, "has 16 bytes");
     T_CHECK(strstr(e.hint, "did not count the end-of-document tokens"));
     put("e.bin", bin, 14);
-    T_ERR(shard_open_idx(&s, t_path("e"), &e), &e, ERR_DATA, "has 14 bytes");
+    T_ERR(open_idx(&s, t_path("e"), &e), &e, ERR_DATA, "has 14 bytes");
     T_ERR(shard_open(&s, t_path("e"), &e), &e, ERR_DATA, "has 14 bytes");
     T_CHECK(!strstr(e.hint, "end-of-document"));
 }
@@ -197,7 +198,7 @@ static void old_format_is_named(void)
     struct shard s;
     unsigned char idx[100] = "TNTIDX";
     put("old.idx", idx, 100);
-    T_ERR(shard_open_idx(&s, t_path("old"), &e), &e, ERR_DATA, "TNTIDX");
+    T_ERR(open_idx(&s, t_path("old"), &e), &e, ERR_DATA, "TNTIDX");
 }
 
 static void modes_are_told_by_the_size(void)

@@ -42,11 +42,11 @@ static void golden_is_written(void)
     struct err e;
     struct shard_writer w;
     T_OK(shard_writer_open(&w, t_path("g"), 50257, &e), &e);
-    T_OK(shard_writer_add(&w, (int32_t[]){1, 2, 3, 50256}, 4, &e), &e);
+    T_OK(add_sequence(&w, (int32_t[]){1, 2, 3, 50256}, 4, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
-    T_OK(shard_writer_add(&w, NULL, 0, &e), &e);
+    T_OK(add_sequence(&w, NULL, 0, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
-    T_OK(shard_writer_add(&w, (int32_t[]){5, 50256}, 2, &e), &e);
+    T_OK(add_sequence(&w, (int32_t[]){5, 50256}, 2, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     T_OK(shard_writer_finish(&w, NULL, &e), &e);
     check_file("g.bin", bin, sizeof(bin));
@@ -91,7 +91,7 @@ static void ids_outside_the_vocabulary_are_refused(void)
           "token 1 has id -2147483648");
     struct shard_writer w;
     T_OK(shard_writer_open(&w, t_path("v"), 100, &e), &e);
-    T_ERR(shard_writer_add(&w, (int32_t[]){3, 100}, 2, &e), &e, ERR_DATA, "document 0");
+    T_ERR(add_sequence(&w, (int32_t[]){3, 100}, 2, &e), &e, ERR_DATA, "document 0");
     shard_writer_abort(&w);
     T_OK(shard_writer_open(&w, t_path("v"), 100, &e), &e);
     struct shard_watch none = {.id = -1};
@@ -138,7 +138,7 @@ static void many_documents_come_back(void)
             uint32_t len = 1 + t_rand(2, seqs) % 8;
             for (uint32_t i = 0; i < len; i++, next = (next + 1) % 70000)
                 id[i] = next;
-            T_OK(shard_writer_add(&w, id, len, &e), &e);
+            T_OK(add_sequence(&w, id, len, &e), &e);
             seqs++;
             tokens += len;
         }
@@ -178,7 +178,7 @@ static void nothing_shows_before_the_end(void)
     struct buf before = {0};
     T_OK(file_read(t_path("keep.bin"), 1000, &before, &e), &e);
     T_OK(shard_writer_open(&w, t_path("keep"), 1000, &e), &e);
-    T_OK(shard_writer_add(&w, (int32_t[]){1}, 1, &e), &e);
+    T_OK(add_sequence(&w, (int32_t[]){1}, 1, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     check_file("keep.bin", before.data, before.len);
     shard_writer_abort(&w);
@@ -223,7 +223,7 @@ static void two_shards_are_committed_together(void)
     struct shard_writer w;
     struct manifest m = {.weft_version = "t", .tokenizer_type = "", .vocab_size = 10, .eod = -1};
     T_OK(shard_writer_open(&w, t_path("both"), 10, &e), &e);
-    T_OK(shard_writer_add(&w, (int32_t[]){1, 2}, 2, &e), &e);
+    T_OK(add_sequence(&w, (int32_t[]){1, 2}, 2, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     T_OK(shard_writer_prepare(&w, &m, &e), &e);
     T_CHECK(!file_exists(t_path("both.bin")) && !file_exists(t_path("both.idx")));
@@ -242,7 +242,7 @@ static int write_new(void *prefix)
     struct shard_writer w;
     int code = shard_writer_open(&w, prefix, 10, NULL);
     for (int i = 0; i < 5 && !code; i++)
-        code = shard_writer_add(&w, (int32_t[]){i, 9}, 2, NULL);
+        code = add_sequence(&w, (int32_t[]){i, 9}, 2, NULL);
     if (!code)
         code = shard_writer_end_document(&w, NULL);
     return code ? code : shard_writer_finish(&w, &m, NULL);
@@ -344,7 +344,7 @@ static void manifest_tells_of_the_shard(void)
     bool found;
     struct manifest m = {.weft_version = "test", .vocab_size = 100, .eod = 99}, back;
     T_OK(shard_writer_open(&w, t_path("m"), 100, &e), &e);
-    T_OK(shard_writer_add(&w, (int32_t[]){1, 2, 99}, 3, &e), &e);
+    T_OK(add_sequence(&w, (int32_t[]){1, 2, 99}, 3, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     T_OK(shard_writer_finish(&w, &m, &e), &e);
@@ -437,7 +437,7 @@ static void put_one(struct shard_writer *w, int32_t first, size_t n)
     int32_t id[9];
     for (size_t i = 0; i < n; i++)
         id[i] = first + (int32_t)i;
-    T_OK(shard_writer_add(w, id, n, &e), &e);
+    T_OK(add_sequence(w, id, n, &e), &e);
     T_OK(shard_writer_end_document(w, &e), &e);
 }
 

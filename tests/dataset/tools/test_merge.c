@@ -27,7 +27,7 @@ static void write_some(const char *prefix, uint32_t from, uint32_t end)
             uint32_t n = t_rand(2, 3 * d + k) % 40;
             for (uint32_t i = 0; i < n; i++)
                 id[i] = (int32_t)(t_rand(3, d) % 60000);
-            T_OK(shard_writer_add(&w, id, n, &e), &e);
+            T_OK(add_sequence(&w, id, n, &e), &e);
         }
         T_OK(shard_writer_end_document(&w, &e), &e);
     }
@@ -196,7 +196,7 @@ static void write_known(const char *prefix, const char *digest, bool append_eod,
                          .bad_records = 2};
     memcpy(m.digest, digest, sizeof(m.digest));
     T_OK(shard_writer_open(&w, prefix, 10, &e), &e);
-    T_OK(shard_writer_add(&w, (int32_t[]){1, 9}, 2, &e), &e);
+    T_OK(add_sequence(&w, (int32_t[]){1, 9}, 2, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     T_OK(shard_writer_finish(&w, &m, &e), &e);
 }

@@ -170,7 +170,7 @@ static void bounds_of_sentences_are_not_made_up(void)
     struct buf idx = {0};
     T_OK(shard_writer_open(&w, t_path("x"), 100, &e), &e);
     for (int i = 0; i < 9; i++) {
-        T_OK(shard_writer_add(&w, (int32_t[]){1, 2}, 2, &e), &e);
+        T_OK(add_sequence(&w, (int32_t[]){1, 2}, 2, &e), &e);
         if (i % 3 == 2)
             T_OK(shard_writer_end_document(&w, &e), &e);
     }
@@ -270,7 +270,7 @@ static void the_manifest_goes_along(void)
     bool found;
     T_OK(shard_writer_open(&w, t_path("m"), 10, &e), &e);
     for (int i = 0; i < 50; i++) {
-        T_OK(shard_writer_add(&w, (int32_t[]){i % 7, 1 + i % 5, 9}, 3, &e), &e);
+        T_OK(add_sequence(&w, (int32_t[]){i % 7, 1 + i % 5, 9}, 3, &e), &e);
         T_OK(shard_writer_end_document(&w, &e), &e);
     }
     T_OK(shard_writer_finish(&w, &m, &e), &e);
@@ -321,7 +321,7 @@ static void kill_9_leaves_one_or_the_other(void)
     bool found, done = false;
     T_OK(shard_writer_open(&w, t_path("k"), 10, &e), &e);
     for (int i = 0; i < 5; i++) {
-        T_OK(shard_writer_add(&w, (int32_t[]){i, 9}, 2, &e), &e);
+        T_OK(add_sequence(&w, (int32_t[]){i, 9}, 2, &e), &e);
         T_OK(shard_writer_end_document(&w, &e), &e);
     }
     T_OK(shard_writer_finish(&w, &m, &e), &e);

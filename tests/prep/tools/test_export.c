@@ -74,10 +74,10 @@ static void text_is_decoded_and_ends_left_out(void)
     const struct tok_options o = {.type = TOK_NULL, .vocab_size = 99};
     T_OK(tok_open(&o, &tok, &e), &e);
     T_OK(shard_writer_open(&w, t_path("t"), 100, &e), &e);
-    T_OK(shard_writer_add(&w, (int32_t[]){5, 7, 99}, 3, &e), &e);
+    T_OK(add_sequence(&w, (int32_t[]){5, 7, 99}, 3, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
-    T_OK(shard_writer_add(&w, (int32_t[]){99, 1}, 2, &e), &e);
-    T_OK(shard_writer_add(&w, (int32_t[]){2}, 1, &e), &e);
+    T_OK(add_sequence(&w, (int32_t[]){99, 1}, 2, &e), &e);
+    T_OK(add_sequence(&w, (int32_t[]){2}, 1, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     T_OK(shard_writer_finish(&w, NULL, &e), &e);
     struct export_request q = {

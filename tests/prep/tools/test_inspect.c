@@ -6,6 +6,7 @@
 #include "base/io/path.h"
 #include "dataset/shard/write.h"
 #include "prep/tools/inspect.h"
+#include "tests/dataset/steps.h"
 #include "tests/t.h"
 
 /* Documents of 3, 0 and 1 tokens of a vocabulary of 10; the last of each is 9. */
@@ -19,10 +20,10 @@ static void write_shard(const char *prefix, bool manifest)
                          .eod = 9,
                          .append_eod = true};
     T_OK(shard_writer_open(&w, prefix, 10, &e), &e);
-    T_OK(shard_writer_add(&w, (int32_t[]){1, 2, 9}, 3, &e), &e);
+    T_OK(add_sequence(&w, (int32_t[]){1, 2, 9}, 3, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
-    T_OK(shard_writer_add(&w, (int32_t[]){9}, 1, &e), &e);
+    T_OK(add_sequence(&w, (int32_t[]){9}, 1, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     T_OK(shard_writer_finish(&w, manifest ? &m : NULL, &e), &e);
 }

@@ -62,7 +62,7 @@ static void ends_of_document_do_what_is_asked(void)
     const struct tok_options o = {.type = TOK_NULL, .vocab_size = 9};
     T_OK(tok_open(&o, &tok, &e), &e);
     T_OK(shard_writer_open(&w, t_path("d"), 10, &e), &e);
-    T_OK(shard_writer_add(&w, (int32_t[]){5, 9, 6, 7, 8}, 5, &e), &e);
+    T_OK(add_sequence(&w, (int32_t[]){5, 9, 6, 7, 8}, 5, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     T_OK(shard_writer_finish(&w, NULL, &e), &e);
     struct sample_request q = ask(t_path("d"), &(struct number_range){k, k}, 1);

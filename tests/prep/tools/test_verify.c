@@ -63,7 +63,7 @@ static void the_manifest_is_held_against_both_files(void)
     struct buf b = {0};
     T_OK(shard_writer_open(&w, t_path("m"), 10, &e), &e);
     for (int i = 0; i < 3; i++) {
-        T_OK(shard_writer_add(&w, (int32_t[]){1, 2, i ? 9 : 3}, 3, &e), &e);
+        T_OK(add_sequence(&w, (int32_t[]){1, 2, i ? 9 : 3}, 3, &e), &e);
         T_OK(shard_writer_end_document(&w, &e), &e);
     }
     T_OK(shard_writer_finish(&w, &m, &e), &e);
@@ -100,7 +100,7 @@ static void a_shard_that_shrinks_is_told(void)
     struct shard_writer w;
     T_OK(shard_writer_open(&w, t_path("big"), 0, &e), &e);
     for (int i = 0; i < 8; i++)
-        T_OK(shard_writer_add(&w, id, 900000, &e), &e);
+        T_OK(add_sequence(&w, id, 900000, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     T_OK(shard_writer_finish(&w, NULL, &e), &e);
     const struct verify_request q = {

@@ -283,7 +283,7 @@ static float *values_of(const struct params *p, uint64_t seed)
 {
     float *v = mem_new((size_t)p->elements, sizeof(*v));
     for (int i = 0; i < p->n; i++)
-        param_init_values(&p->at[i], seed, v + p->at[i].offset);
+        param_init_rows(&p->at[i], seed, 0, p->at[i].size[0], v + p->at[i].offset);
     return v;
 }
 

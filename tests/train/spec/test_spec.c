@@ -65,7 +65,7 @@ static int parse(const char *text, struct spec *ret, struct err *e)
     struct json_doc *d;
     int code = json_parse("m.json", text, strlen(text), &d, e);
     T_OK(code, e);
-    code = spec_from_json(json_root(d), "m.json", ret, e);
+    code = spec_from_manifest(json_root(d), NULL, "m.json", ret, e);
     json_close(d);
     return code;
 }

@@ -99,11 +99,6 @@ static inline vi vi_load(const uint32_t *p)
     return _mm512_loadu_si512(p);
 }
 
-static inline vi vi_add(vi a, vi b)
-{
-    return _mm512_add_epi32(a, b);
-}
-
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm512_xor_si512(a, b);
@@ -257,11 +252,6 @@ static inline vi vi_load(const uint32_t *p)
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
-static inline vi vi_add(vi a, vi b)
-{
-    return _mm256_add_epi32(a, b);
-}
-
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm256_xor_si256(a, b);
@@ -411,11 +401,6 @@ static inline vi vi_load(const uint32_t *p)
     vi v;
     memcpy(&v, p, sizeof(v));
     return v;
-}
-
-static inline vi vi_add(vi a, vi b)
-{
-    return a + b;
 }
 
 static inline vi vi_xor(vi a, vi b)

@@ -341,8 +341,7 @@ extern "C" void cuda_attention(ops *o, const void *args, void *)
 
 extern "C" size_t cuda_attention_bwd_scratch(const dev_desc *, const void *args)
 {
-    const attention_args *a = &((const attention_bwd_args *)args)->fwd;
-    return (size_t)(a->q.size[0] * a->q.size[1]) * sizeof(float);
+    return flash_bwd_scratch((const attention_bwd_args *)args); /* either way a row's delta */
 }
 
 template <class T> static void backward(ops *o, const attention_bwd_args *b, void *scratch)

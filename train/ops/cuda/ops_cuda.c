@@ -286,11 +286,6 @@ static int open_table(struct ops *o, struct dev *d, struct slab *workspace,
     return 0;
 }
 
-int ops_cuda_init(struct ops *o, struct dev *d, struct slab *workspace, struct err *e)
-{
-    return open_table(o, d, workspace, &(struct ops_config){.real = DTYPE_F32}, e);
-}
-
 int ops_cuda_open(struct ops *o, struct dev *d, struct slab *workspace, const struct ops_config *c,
                   struct err *e)
 {
@@ -301,9 +296,4 @@ int ops_cuda_open(struct ops *o, struct dev *d, struct slab *workspace, const st
     BUG_ON((c->narrow.grad || c->narrow.master) && c->real != DTYPE_BF16,
            "gradients or master weights in bf16 beside %s", dtype_name(c->real));
     return open_table(o, d, workspace, c, e);
-}
-
-void ops_cuda_close(struct ops *o)
-{
-    ops_close(o);
 }

@@ -10,11 +10,8 @@
 
 #include "train/ops/ops.h"
 
-/* Fills the table for a device of dev_cuda_open, in F32. */
-int ops_cuda_init(struct ops *o, struct dev *d, struct slab *workspace, struct err *e);
-void ops_cuda_close(struct ops *o);
-/* The same as an entry of struct rank_backends; ops_close closes it. ERR_RESOURCE: cuBLASLt is
- * missing. */
+/* Fills the table for a device of dev_cuda_open; an entry of struct rank_backends. ops_close closes
+ * it. ERR_RESOURCE: cuBLASLt is missing. */
 int ops_cuda_open(struct ops *o, struct dev *d, struct slab *workspace, const struct ops_config *c,
                   struct err *e);
 

@@ -318,7 +318,7 @@ int main(void)
     slab_init(&memory, "memory", PLACE_DEVICE);
     slab_bytes(&memory, (size_t)5 << 30);
     or_exit(slab_bind(&memory, &dev, &e), &e);
-    or_exit(ops_cuda_init(&ops, &dev, &workspace, &e), &e);
+    or_exit(ops_cuda_open(&ops, &dev, &workspace, &(struct ops_config){.real = DTYPE_F32}, &e), &e);
     printf("%s\n", dev.desc.name);
     struct tensor from = set(vector(256 << 20), 0), to = vector(256 << 20);
     measure("copy 1 GiB", OP_COPY, &(struct copy_args){.y = to, .x = from});
@@ -326,7 +326,7 @@ int main(void)
         slab_reset(&memory, 0);
         parts[i]();
     }
-    ops_cuda_close(&ops);
+    ops_close(&ops);
     slab_release(&memory, &dev);
     slab_release(&workspace, &dev);
     dev_close(&dev);

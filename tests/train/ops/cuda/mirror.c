@@ -19,14 +19,16 @@ void mirror_open(struct mirror *m, size_t workspace)
     slab_init(&m->workspace, "workspace", PLACE_DEVICE);
     slab_bytes(&m->workspace, workspace);
     T_OK(slab_bind(&m->workspace, &m->dev, &e), &e);
-    T_OK(ops_cuda_init(&m->ops, &m->dev, &m->workspace, &e), &e);
+    T_OK(
+        ops_cuda_open(&m->ops, &m->dev, &m->workspace, &(struct ops_config){.real = DTYPE_F32}, &e),
+        &e);
 }
 
 void mirror_close(struct mirror *m)
 {
     if (!m->dev.fn)
         return;
-    ops_cuda_close(&m->ops);
+    ops_close(&m->ops);
     m->dev.fn->release(&m->dev, PLACE_DEVICE, m->memory);
     slab_release(&m->workspace, &m->dev);
     dev_close(&m->dev);

@@ -362,14 +362,14 @@ static void open_all(void)
     slab_init(&memory, "memory", PLACE_DEVICE);
     slab_bytes(&memory, DEVICE);
     T_OK(slab_bind(&memory, &gpu, &e), &e);
-    T_OK(ops_cuda_init(&ops, &gpu, &workspace, &e), &e);
+    T_OK(ops_cuda_open(&ops, &gpu, &workspace, &(struct ops_config){.real = DTYPE_F32}, &e), &e);
     world_open(&w, DTYPE_F32, "ref", 1, WORKSPACE);
 }
 
 static void close_all(void)
 {
     world_close(&w);
-    ops_cuda_close(&ops);
+    ops_close(&ops);
     slab_release(&memory, &gpu);
     slab_release(&workspace, &gpu);
     dev_close(&gpu);
