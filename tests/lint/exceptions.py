@@ -140,3 +140,41 @@ INTERNAL = {
     "tok/pretok/scan_class.h", "tok/tokenizer/tokenizer_work.h",
     "train/ops/cpu/fast.h", "train/ops/cpu/ref.h",
 }
+
+# PATH:FUNCTION of public functions that tests alone call, and what they are there for.
+TESTED_ALONE = {
+    # a file's bytes in memory, for the fuzz targets
+    "convert/gguf/gguf_read.c:gguf_parse": "fuzz_gguf",
+    "convert/torch/pt.c:pt_parse": "fuzz_pt",
+    "train/ckpt/safetensors.c:st_parse": "fuzz_safetensors",
+
+    # the plain twin of code for larger processors, beside it in one test
+    "tok/cache/cache.c:word_cache_plain": "turns the AVX-512 front off",
+    "tok/sp/unigram.c:unigram_state_plain": "turns the AVX-512 lanes off",
+    "tok/text/id_bytes.c:id_bytes_append_by": "by the code of one level",
+
+    # ranks that are threads, which tests compare with processes over sockets and MPI
+    "train/comm/comm_threads.c:comm_threads_create": "the thread communicator",
+    "train/comm/comm_threads.c:comm_threads_destroy": "the thread communicator",
+    "train/comm/comm_threads.c:comm_threads_open": "the thread communicator",
+    "train/comm/comm.c:comm_barrier": "where ranks of a test meet; every backend has it",
+
+    # what no output shows
+    "tok/chat/chat.c:chat_text": "the text of a template, for comparison with Jinja's",
+    "tok/pretok/scan.c:scan_spelling": "each pattern that is scanned by hand, for its regex",
+    "tok/sp/segment.c:sp_native_waiting": "the bound of what a stream holds back",
+    "tok/cache/cache.c:word_cache_misses": "which words the model was asked for",
+    "train/watch/copies.c:copies_bytes": "that shares of one rank alone are not read",
+
+    # in one call what programs do in steps, with work between them
+    "tok/tokenizer/parallel.c:tok_encode_parallel": "a text in one part",
+    "train/ckpt/scan.c:ckpt_open_iteration": "a run verifies tensors while it loads them",
+    "train/ckpt/scan.c:ckpt_open_newest": "a run verifies tensors while it loads them",
+    "train/engine/step.c:step_issue_micro": "a micro-batch without the pipeline",
+    "train/engine/step.c:step_train": "step_issue and step_complete",
+
+    # what two layouts are compared by
+    "train/layout/layout.c:layout_list": "the layouts of the lattice",
+    "train/spec/param.c:params_same": "one parameter in two tables",
+    "train/zero/zero.c:zero_boxes": "the elements of a share, for what buckets cover",
+}

@@ -118,6 +118,9 @@ PLANTED = [
     (names.every_source_has_a_header, "train/cmd_a.c", LICENCE, "train/cmd_a.h is missing"),
     (names.internal_headers_stay_inside, "train/main.c",
      LICENCE + '#include "train/ops/pool_internal.h"\n', "is internal to train/ops"),
+    (names.public_functions_are_called, "base/a.c",
+     LICENCE + "int f(int n);\nint f(int n)\n{\n    return n ? f(n - 1) : 0;\n}\n",
+     "base/a.c: nothing outside of tests calls f"),
     (faults.rows_are_whole, "tests/fault/faults.txt", "sign ops\n", "faults.txt:1: expected a fault, a test"),
     (faults.faults_have_rows, "base/a.c", LICENCE + 'int f = FAULT("sign");\n',
      "base/a.c: no row of tests/fault/faults.txt names the fault sign"),
@@ -220,6 +223,27 @@ def frequent_static_names_are_rejected():
         wrong = names.static_names_are_rare(root)
     with tree({**files, "train/ops/o.h": STATIC}) as root:
         return wrong + expect(names.static_names_are_rare(root), "same: static in 4 files")
+
+
+def functions_for_tests_alone_are_rejected():
+    """A call by a test does not count, nor by a function that only a test calls; a table does."""
+    body = "(void)\n{\n    return %s;\n}\n"
+    files = {"base/a.c": LICENCE + "int low" + body % "1" + "static int own" + body % "low()"
+                         + "int high" + body % "own()",
+             "tests/a.c": LICENCE + "int main" + body % "high() + low()"}
+    table = {"base/t.c": LICENCE + "int (*const table[])(void) = {\n    high};\n"}
+    with tree({**files, **table}) as root:
+        wrong = names.public_functions_are_called(root)
+        with patched("TESTED_ALONE", {"base/a.c:high": "planted"}):
+            wrong += expect(names.public_functions_are_called(root), "high needs no exception")
+    with tree(files) as root:
+        wrong += expect([w.split(":")[1].split()[-1] for w in names.public_functions_are_called(root)],
+                        "", 2)
+        with patched("TESTED_ALONE", {"base/a.c:high": "planted"}):
+            wrong += names.public_functions_are_called(root)
+        with patched("TESTED_ALONE", {"base/a.c:low": "planted"}):
+            wrong += expect(names.public_functions_are_called(root), "calls high")
+    return wrong
 
 
 def exceptions_are_by_name():
@@ -422,6 +446,7 @@ def main():
                                         broken_headers_are_rejected, mutable_globals_are_rejected,
                                         foreign_libraries_are_rejected, changed_code_is_found,
                                         git_names_the_renames, frequent_static_names_are_rejected,
+                                        functions_for_tests_alone_are_rejected,
                                         exceptions_are_by_name, bad_subjects_are_rejected,
                                         commits_are_judged_after_the_rule)]
     return house.report(rules)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/text/kernels.h"
 
-/* aho_corasick_walk with sixteen texts in the lanes of a register. */
+/* aho_corasick_walk_fn with sixteen texts in the lanes of a register. */
 
 #ifdef __x86_64__
 enum { LANES = AHO_CORASICK_LANES, UNIT_WORDS = sizeof(struct aho_corasick_unit) / 8 };
