@@ -5,10 +5,10 @@
     tok_hf.py TOK_SERVE [FILE...]
 
 Without FILE: the tokenizers of testdata.py, and those below $WEFT_VOCAB_DIR (what vocabularies.py trained). Real text
-is $WEFT_CORPUS (what tests/bench/corpus.sh made), else the texts of testdata.py. WEFT_FULL=1 takes 200 MB of it and 10^6
-random strings for each tokenizer in place of 3 MB and 150000, and each scalar value alone, where else those of large even
-blocks are one in 16 alone and all in company; WEFT_FUZZ sets the random strings. In the quick tier the vocabularies that
-testdata.py made besides take an eighth of that.
+is $WEFT_CORPUS (what tests/bench/corpus.sh made), else the texts of testdata.py. WEFT_FULL=1 takes 200 MB of it and
+10^6 random strings for each tokenizer in place of 3 MB and 75000, and each scalar value alone and in three kinds of
+company, where else those of large even blocks are one in 16 alone, and each in one kind of company; WEFT_FUZZ sets the
+random strings. In the quick tier the vocabularies that testdata.py made besides take an eighth of that.
 
 A reference is chosen by the file: tokenizer.json tokenizers, .tiktoken tiktoken, .model sentencepiece. What differs is
 shortened to what still differs and printed. A file that we do not open yet is skipped aloud."""
@@ -26,7 +26,7 @@ import tok_refs
 from testdata import DATA, MISSING, PUBLISHED, VOCABULARIES
 
 FULL = "WEFT_FULL" in os.environ
-FUZZ = int(os.environ.get("WEFT_FUZZ", 1000000 if FULL else 150000))
+FUZZ = int(os.environ.get("WEFT_FUZZ", 1000000 if FULL else 75000))
 REAL = 200000000 if FULL else 3000000
 SERVE = os.path.abspath(sys.argv[1])
 
@@ -95,12 +95,14 @@ LETTERS = ("aaabcdefghijklmnopqrstuvwxyzABCDEFXYZ" "''''’" "0123456789" "   \t
 @kept
 def scalars():
     even = [(0x3400, 0x9ffc), (0xac00, 0xd7a0), (0xe000, 0xf8ff), (0x17000, 0x187f0), (0x20000, 0x10fff0)]
-    some = [c for c in SCALARS if FULL or c % 16 == 0 or not any(a < c < b for a, b in even)]
-    yield f"{'every' if FULL else 'chosen'} scalar values alone", [chr(c) for c in some]
+    alike = set() if FULL else {c for a, b in even for c in range(a + 1, b)}
+    which = "every scalar value" if FULL else "chosen scalar values"
+    yield f"{which} alone", [chr(c) for c in SCALARS if c % 16 == 0 or c not in alike]
     together = 1 if FULL else 16
-    for name, form in (("between letters", "a{}b"), ("after a space", "x {}"), ("before a letter", "\n{}a")):
-        yield f"every scalar value {name}", ["".join(form.format(chr(c)) for c in SCALARS[i:i + together])
-                                             for i in range(0, len(SCALARS), together)]
+    forms = (("between letters", "a{}b"), ("after a space", "x {}"), ("before a letter", "\n{}a"))
+    for k, (name, form) in enumerate(forms):
+        some = [c for c in SCALARS if c % len(forms) == k or c not in alike]
+        yield f"{which} {name}", ["".join(form.format(chr(c)) for c in some[i:i + together]) for i in range(0, len(some), together)]
 
 
 @kept
