@@ -199,7 +199,8 @@ static int encode_whole(struct bench *b, size_t bytes, int threads)
     }
     b->own[0].ids.n = 0;
     double start = now(threads);
-    int code = tok_encode_parallel(b->tok, pool, work, all.text, all.n, &b->own[0].ids, &e);
+    int code =
+        tok_encode_part_parallel(b->tok, pool, work, all.text, all.n, true, &b->own[0].ids, &e);
     double seconds = now(threads) - start;
     pool_destroy(pool);
     if (code)

@@ -219,6 +219,22 @@ void tiny_batch(struct batch *b, uint64_t seed)
     }
 }
 
+void tiny_micro(struct rank *r, const struct batch *b, double scale)
+{
+    struct model_pass p = rank_pass(r, b, true);
+    rank_stage(r, b, false);
+    model_forward(&r->model, &p);
+    model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), scale);
+    model_backward(&r->model, &p);
+}
+
+int tiny_step(struct rank *r, struct loader *loader, struct step_result *ret, struct err *e)
+{
+    *ret = (struct step_result){0};
+    int code = step_issue(r, loader, e);
+    return code ? code : step_complete(r, ret, e);
+}
+
 double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
 {
     const struct spec *s = &r->config.spec;
@@ -228,7 +244,7 @@ double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
     if (gradients) {
         op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
-        step_issue_micro(r, b, (float)(1 / n));
+        tiny_micro(r, b, (float)(1 / n));
     } else {
         struct model_pass p = rank_pass(r, b, true);
         rank_stage(r, b, false);

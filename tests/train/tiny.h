@@ -8,6 +8,7 @@
  */
 
 #include "train/engine/rank.h"
+#include "train/engine/step.h"
 
 enum { TINY_VOCAB = 37, TINY_LENGTH = 9, TINY_ROWS = 2 };
 
@@ -63,6 +64,13 @@ void tiny_batch(struct batch *b, uint64_t seed);
  * spec has any), without an update. */
 
 double tiny_loss(struct rank *r, const struct batch *b, bool gradients);
+
+/* Forward, loss and backward of one micro-batch, on a rank without pipeline, by the loss scale of
+ * the values in force. */
+void tiny_micro(struct rank *r, const struct batch *b, double scale);
+
+/* A step that is issued and completed before the next. */
+int tiny_step(struct rank *r, struct loader *in, struct step_result *ret, struct err *e);
 
 /* Puts the values of an optimizer's step, the first being 1, for optim_step. */
 void tiny_values(struct rank *r, double lr, double decay, int64_t number);

@@ -332,21 +332,6 @@ static int encode_split(const struct tokenizer *t, struct pool *pool, struct tok
     return code;
 }
 
-int tok_encode_parallel(const struct tokenizer *t, struct pool *pool, struct tok_work *const *work,
-                        const char *text, size_t n, struct tok_ids *ids, struct err *e)
-{
-    size_t before = ids->n;
-    if (pool_threads(pool) == 1 || n < 2 * PART_LEAST || !t->engine.cut)
-        return tok_encode(t, work[0], text, n, ids, e);
-    tok_ids_add(ids, t->engine.before, t->engine.nbefore);
-    int code = encode_split(t, pool, work, text, n, true, true, ids, e);
-    if (code)
-        ids->n = before;
-    else
-        tok_ids_add(ids, t->engine.after, t->engine.nafter);
-    return code;
-}
-
 size_t tok_last_cut(const struct tokenizer *t, const char *text, size_t n)
 {
     for (size_t to = t->engine.cut ? n : 0; to > 0; to -= to < WINDOW ? to : WINDOW) {

@@ -174,8 +174,8 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
 void tok_work_sink(struct tok_work *w, const struct tok_sink *o);
 
 /*
- * One long text by all threads of a pool, thread i with work[i]: appends the ids that tok_encode
- * and tok_encode_part give, in their order, and fails as they do. The text is split where no token
+ * Parts of one long text by all threads of a pool, thread i with work[i]: appends the ids that
+ * tok_encode_part gives, in their order, and fails as it does. The text is split where no token
  * can span; one thread does it all where no such position is found, or none is looked for:
  *
  *   SentencePiece's models under TOK_ENGINE_SENTENCEPIECE; unigram ones under TOK_SPECIALS_PARSE
@@ -186,8 +186,6 @@ void tok_work_sink(struct tok_work *w, const struct tok_sink *o);
  * Parts of a text are buffered in work[0] until there is enough for all threads; all parts of one
  * text must be passed this way.
  */
-int tok_encode_parallel(const struct tokenizer *t, struct pool *pool, struct tok_work *const *work,
-                        const char *text, size_t n, struct tok_ids *ids, struct err *e);
 int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
                              struct tok_work *const *work, const char *text, size_t n, bool last,
                              struct tok_ids *ids, struct err *e);

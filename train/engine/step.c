@@ -46,15 +46,6 @@
  * by the sum of its counted labels.
  */
 
-void step_issue_micro(struct rank *r, const struct batch *b, double scale)
-{
-    struct model_pass p = rank_pass(r, b, true);
-    rank_stage(r, b, false);
-    model_forward(&r->model, &p);
-    model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), scale);
-    model_backward(&r->model, &p);
-}
-
 static double mean_loss(const double totals[TOTALS])
 {
     return totals[1] > 0 ? totals[0] / totals[1] : 0;
@@ -277,13 +268,6 @@ void step_drop(struct rank *r)
     if (r->steps_issued)
         r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
     r->steps_issued = 0;
-}
-
-int step_train(struct rank *r, struct loader *loader, struct step_result *ret, struct err *e)
-{
-    *ret = (struct step_result){0};
-    int code = step_issue(r, loader, e);
-    return code ? code : step_complete(r, ret, e);
 }
 
 int step_evaluate(struct rank *r, struct loader *loader, int64_t micros, double *ret, struct err *e)

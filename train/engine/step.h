@@ -22,18 +22,14 @@ struct step_result {
 };
 
 /*
- * Reads the micro-batches of a step from `in` (config.micros, or by the ramp), takes the step,
- * moves r->at on. All ranks call it together. On failure (data, device, another rank) r->at and the
- * weights are those before the step.
- */
-int step_train(struct rank *r, struct loader *in, struct step_result *ret, struct err *e);
-
-/*
- * step_train in two parts, so that a step may be issued while the one before it is computed, on a
- * device of its own: issue, issue, complete, issue, complete and so on. What follows from whether
- * the step before was skipped, the device finds out; the host learns of it when it completes that
- * step, and r->at is the cursor after the last completed step. At most STEPS_AHEAD are issued. If
- * step_issue fails, the steps before it may still be completed.
+ * step_issue reads the micro-batches of a step from `in` (config.micros, or by the ramp) and issues
+ * it; step_complete waits for it and moves r->at on. All ranks call them together. On failure
+ * (data, device, another rank) r->at and the weights are those before the step. A step may be
+ * issued while the one before it is computed, on a device of its own: issue, issue, complete,
+ * issue, complete and so on. What follows from whether the step before was skipped, the device
+ * finds out; the host learns of it when it completes that step, and r->at is the cursor after the
+ * last completed step. At most STEPS_AHEAD are issued. If step_issue fails, the steps before it may
+ * still be completed.
  */
 int step_issue(struct rank *r, struct loader *in, struct err *e);
 int step_complete(struct rank *r, struct step_result *ret, struct err *e);
@@ -48,11 +44,7 @@ bool step_may_issue(const struct rank *r);
 /* Waits for steps that are issued, and forgets them; weights and optimizer have taken them. */
 void step_drop(struct rank *r);
 
-/* Forward, loss and backward of one micro-batch, on a rank without pipeline, by the loss scale of
- * the values in force. */
-void step_issue_micro(struct rank *r, const struct batch *b, double scale);
-
-/* What step_train issues after the last micro-batch, without a value read: the planner runs this,
+/* What step_issue issues after the last micro-batch, without a value read: the planner runs this,
  * too. Learning rate and the like are those that were put (values.h). */
 void step_issue_update(struct rank *r);
 

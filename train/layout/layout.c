@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/layout/layout.h"
 
-#include "base/core/array.h"
-
 struct layout layout_plain(struct mesh m)
 {
     return (struct layout){.mesh = m, .chunks = 1};
@@ -189,61 +187,4 @@ int layout_check(const struct layout_model *m, const struct layout *l, int world
     if (!code)
         code = check_pipeline(m, l, e);
     return code ? code : check_experts(m, l, e);
-}
-
-struct layouts {
-    const struct layout_model *model;
-    int world;
-    struct layout *at;
-    size_t n, capacity;
-};
-
-static void add_if_valid(struct layouts *all, struct layout l)
-{
-    if (layout_check(all->model, &l, all->world, NULL))
-        return;
-    ARRAY_GROW(all->at, all->n, all->capacity);
-    all->at[all->n++] = l;
-}
-
-/* Everything but the mesh. */
-static void add_switches(struct layouts *all, struct mesh m)
-{
-    int64_t most_chunks = all->model->layers / m.pp;
-    int most_zero = m.dp * m.cp > 1 ? ZERO_MAX : 0, comms = m.cp > 1 ? CONTEXT_COMMS : 1;
-    struct layout l = {.mesh = m};
-    for (int sequence = 0; sequence <= 1; sequence++)
-        for (l.chunks = 1; l.chunks <= most_chunks; l.chunks++)
-            for (l.zero = 0; l.zero <= most_zero; l.zero++)
-                for (int comm = 0; comm < comms; comm++) {
-                    l.sequence = sequence != 0;
-                    l.context = (enum context_comm)comm;
-                    add_if_valid(all, l);
-                }
-}
-
-/* Both cuts of the experts, both orders of ranks. */
-static void add_expert_cuts(struct layouts *all, struct mesh m)
-{
-    int stage = m.tp * m.cp * m.dp;
-    for (int order = 0; order <= (m.pp > 1 && m.dp > 1); order++)
-        for (int ep = 1; ep <= stage; ep++)
-            for (int etp = 1; etp <= m.tp; etp += m.tp > 1 ? m.tp - 1 : 1) {
-                m.ep = ep;
-                m.etp = etp;
-                m.pp_before_dp = order != 0;
-                add_switches(all, m);
-            }
-}
-
-size_t layout_list(const struct layout_model *m, int world, struct layout **ret)
-{
-    struct layouts all = {.model = m, .world = world};
-    for (int pp = 1; pp <= world; pp++)
-        for (int cp = 1; cp <= world / pp; cp++)
-            for (int tp = 1; tp <= world / pp / cp; tp++)
-                if (world % (pp * cp * tp) == 0)
-                    add_expert_cuts(&all, mesh_dense(tp, cp, world / (pp * cp * tp), pp));
-    *ret = all.at;
-    return all.n;
 }

@@ -4,9 +4,9 @@
 
 /*
  * A layout: the mesh and what else decides how a run is split. layout_check decides whether a model
- * can be trained with it, layout_list finds all valid ones. The rules are Megatron-LM
- * core_v0.12.3's, except that query groups may be fewer than tensor-parallel ranks, and that ZeRO 2
- * and 3 with pipeline stages are rejected, as by DeepSpeed.
+ * can be trained with it. The rules are Megatron-LM core_v0.12.3's, except that query groups may be
+ * fewer than tensor-parallel ranks, and that ZeRO 2 and 3 with pipeline stages are rejected, as by
+ * DeepSpeed.
  */
 
 #include <stddef.h>
@@ -56,13 +56,5 @@ struct layout_model {
 
 /* ERR_USAGE names the rule and the values that break it. */
 int layout_check(const struct layout_model *m, const struct layout *l, int world, struct err *e);
-
-/*
- * All layouts of `world` ranks that pass layout_check, in a fixed order, in new memory (free).
- * Returns how many; *ret is NULL if there are none. Layouts that a switch does not change are
- * listed once: only ZeRO 0 if one rank has the weights, only tp-cp-dp-pp if pp or dp is 1, only one
- * way of exchanging keys if cp is 1.
- */
-size_t layout_list(const struct layout_model *m, int world, struct layout **ret);
 
 #endif

@@ -515,14 +515,6 @@ const struct param *params_find(const struct params *p, enum param_kind kind, in
     return NULL;
 }
 
-const struct param *params_same(const struct params *p, const struct param *as)
-{
-    const struct param *q = params_find(p, as->kind, as->layer);
-    while (q && q->expert != as->expert)
-        q = q + 1 < p->at + p->n && q[1].kind == as->kind && q[1].layer == as->layer ? q + 1 : NULL;
-    return q;
-}
-
 /* ---- initial values ------------------------------------------------------------------------ */
 
 /* FNV-1a */

@@ -128,8 +128,6 @@ void params_finish(struct params *p);
  * first one here; NULL if there is none.
  */
 const struct param *params_find(const struct params *p, enum param_kind kind, int layer);
-/* The same parameter of another rank's table or another model's. */
-const struct param *params_same(const struct params *p, const struct param *as);
 
 /* The stream of a global tensor's random numbers: a hash of its name, in every layout and version.
  */

@@ -7,39 +7,6 @@
 
 enum { ALIGN = 64 };
 
-struct boxes {
-    struct zero_box *at;
-    size_t n, capacity;
-};
-
-/* What [begin, end) of the slab has of one source: its rows lie one after the other. */
-static void add_source(struct boxes *out, const struct params *p, int param, int source,
-                       struct zero_range r)
-{
-    const struct param *q = &p->at[param];
-    const struct param_source *s = &q->source[source];
-    struct box whole = {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}}, part[3];
-    int64_t width = q->size[1], first = q->offset + s->row * width;
-    BUG_ON(s->count[0] && s->count[1] != width, "%s: %lld columns of %lld", s->name,
-           (long long)s->count[1], (long long)width);
-    int64_t begin = r.begin - first, end = r.end - first, all = box_count(whole);
-    begin = begin > 0 ? begin : 0;
-    end = end < all ? end : all;
-    if (begin >= end)
-        return;
-    size_t n = box_of_range(whole, begin, end, part);
-    for (size_t i = 0; i < n; i++) {
-        ARRAY_GROW(out->at, out->n, out->capacity);
-        out->at[out->n++] =
-            (struct zero_box){.param = param,
-                              .source = source,
-                              .box = part[i],
-                              .at = first + (part[i].begin[0] - whole.begin[0]) * width +
-                                    part[i].begin[1] - whole.begin[1],
-                              .stride = width};
-    }
-}
-
 /* The last parameter that begins at or before an element of the slab. */
 static int param_at(const struct params *p, int64_t element)
 {
@@ -52,16 +19,6 @@ static int param_at(const struct params *p, int64_t element)
             high = middle - 1;
     }
     return low;
-}
-
-size_t zero_boxes(const struct params *p, int64_t begin, int64_t end, struct zero_box **ret)
-{
-    struct boxes out = {0};
-    for (int i = param_at(p, begin); i < p->n && p->at[i].offset < end; i++)
-        for (int s = 0; s < p->at[i].sources; s++)
-            add_source(&out, p, i, s, (struct zero_range){begin, end});
-    *ret = out.at;
-    return out.n;
 }
 
 static int64_t round_up(int64_t n, int64_t to)

@@ -15,21 +15,6 @@
 #include "train/spec/param.h"
 #include "train/tensor/box.h"
 
-/* A box of a global tensor that lies in a range of the slab. */
-struct zero_box {
-    int param, source; /* params.at[param].source[source] */
-    struct box box;    /* of the global tensor */
-    int64_t at;        /* element of the slab that holds the box's first one */
-    int64_t stride;    /* elements from a row of the box to the next */
-};
-
-/*
- * The elements [begin, end) of the slab, in its order, into fresh memory (free): at most three
- * boxes for each tensor. Gaps and padding rows belong to none. Returns how many; none leaves *ret
- * NULL.
- */
-size_t zero_boxes(const struct params *p, int64_t begin, int64_t end, struct zero_box **ret);
-
 /* A range of the slab. */
 struct zero_range {
     int64_t begin, end;

@@ -57,7 +57,8 @@ static int by_all(struct threads *s, const struct buf *text, size_t longest, str
 {
     int code = 0;
     if (!longest)
-        return tok_encode_parallel(s->t, s->pool, s->work, text->data, text->len, ids, e);
+        return tok_encode_part_parallel(s->t, s->pool, s->work, text->data, text->len, true, ids,
+                                        e);
     for (size_t at = 0, i = 0; (at < text->len || !i) && !code; i++) {
         size_t k = 1 + t_rand(longest, i) % longest, left = text->len - at;
         k = k < left ? k : left;

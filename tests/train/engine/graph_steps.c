@@ -97,7 +97,7 @@ static bool step_both(struct loader *one, struct loader *other, bool ahead)
 {
     struct err e;
     struct step_result a, b;
-    T_OK(step_train(&plain, one, &a, &e), &e);
+    T_OK(tiny_step(&plain, one, &a, &e), &e);
     if (!graphs.steps_issued)
         T_OK(step_issue(&graphs, other, &e), &e);
     if (ahead)

@@ -79,7 +79,7 @@ static void plain_gradients(void)
         T_OK(loader_next(in, &b, &e), &e);
         for (int k = 0; k < TINY_ROWS * TINY_LENGTH; k++)
             labels += (double)b->loss_mask[k];
-        step_issue_micro(&plain, b, 1 / (labels * MICROS));
+        tiny_micro(&plain, b, 1 / (labels * MICROS));
         loader_destroy(in);
     }
 }
@@ -135,7 +135,7 @@ static void steps_of(struct spec s)
         double lr = lr_at(&c.lr, at.scheduled), wd = decay_at(&c.decay, at.scheduled);
         T_NEAR(at.scale.scale, 1024 * pow(2, step - 1), 0);
         plain_gradients();
-        T_OK(step_train(&rank, in, &ret, &e), &e);
+        T_OK(tiny_step(&rank, in, &ret, &e), &e);
         same_gradients(at.scale.scale);
         update(&a, lr, wd, step);
         for (size_t k = 0; k < n; k++)
@@ -205,7 +205,7 @@ static void ahead_is_as_in_turn(void)
         T_EQ(step_may_issue(&rank), i == N);
         T_OK(step_complete(&rank, &late, &e), &e);
         T_CHECK(rank.step_seconds > 0);
-        T_OK(step_train(&plain, in, &turn, &e), &e);
+        T_OK(tiny_step(&plain, in, &turn, &e), &e);
         T_MEM(&plain.at, &rank.at, sizeof(rank.at));
         T_CHECK(turn.loss == late.loss && turn.lr == late.lr);
         T_CHECK(turn.skipped || turn.grad_norm == late.grad_norm);
@@ -254,8 +254,8 @@ static void merged_is_as_one_by_one(void)
     in = open_loader(&plain, 0);
     open_merged(&rank, c, &other);
     for (int i = 1; i <= STEPS; i++) {
-        T_OK(step_train(&plain, in, &one, &e), &e);
-        T_OK(step_train(&rank, other, &all, &e), &e);
+        T_OK(tiny_step(&plain, in, &one, &e), &e);
+        T_OK(tiny_step(&rank, other, &all, &e), &e);
         T_NEAR(all.loss, one.loss, 1e-12);
         T_NEAR(all.grad_norm, one.grad_norm, 1e-9 * one.grad_norm);
         T_MEM(&plain.at, &rank.at, sizeof(rank.at));

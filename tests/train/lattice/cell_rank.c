@@ -6,6 +6,7 @@
 
 #include "base/core/mem.h"
 #include "tests/t.h"
+#include "tests/train/tiny.h"
 #include "train/engine/state.h"
 #include "train/engine/step.h"
 #include "train/engine/world.h"
@@ -233,7 +234,7 @@ static int take_step(struct cell_rank *c, struct loader *in)
     struct cell_printed *p = &c->printed;
     int64_t i = c->rank.at.iteration;
     struct step_result s;
-    int code = step_train(&c->rank, in, &s, &c->e);
+    int code = tiny_step(&c->rank, in, &s, &c->e);
     p->loss[i] = s.loss;
     p->norm[i] = s.grad_norm;
     p->balance[i] = s.balance;

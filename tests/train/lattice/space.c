@@ -7,6 +7,7 @@
 
 #include "base/core/mem.h"
 #include "tests/t.h"
+#include "tests/train/layout/list.h"
 
 /* Of a tensor's largest value. In fp32 sums of other orders are 1.02e-5 apart with vectors of 512
  * bits, 2.3e-5 with 256. */

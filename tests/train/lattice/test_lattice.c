@@ -4,6 +4,7 @@
 
 #include "tests/t.h"
 #include "tests/train/lattice/world.h"
+#include "tests/train/layout/list.h"
 
 /*
  * Every layout that a model can have, of 1, 2, 4 and 8 ranks, against the single rank. A case takes

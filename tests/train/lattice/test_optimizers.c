@@ -4,6 +4,7 @@
 
 #include "tests/t.h"
 #include "tests/train/lattice/world.h"
+#include "tests/train/layout/list.h"
 
 /*
  * Optimizers that look at whole tensors, in layouts that cut these every way, against the single

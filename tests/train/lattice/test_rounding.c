@@ -15,6 +15,7 @@
 #include "base/core/mem.h"
 #include "tests/t.h"
 #include "tests/train/lattice/world.h"
+#include "tests/train/spec/same.h"
 #include "train/optim/optim.h"
 
 enum { KEPT = 1 + OPTIM_STATES };

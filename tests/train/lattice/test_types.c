@@ -7,6 +7,7 @@
 #include "base/core/mem.h"
 #include "tests/t.h"
 #include "tests/train/lattice/space.h"
+#include "tests/train/spec/same.h"
 #include "train/ops/dropout.h"
 #include "train/ops/experts.h"
 #include "train/tensor/box.h"

@@ -10,6 +10,7 @@
 #include "base/thread/thread.h"
 #include "tests/t.h"
 #include "tests/train/lattice/cell_rank.h"
+#include "tests/train/spec/same.h"
 
 enum { DELAY_US = 50, TIMEOUT = 60 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tests/t.h"
+#include "tests/train/layout/list.h"
 
 static const struct layout_model dense = {.layers = 8,
                                           .heads = 8,

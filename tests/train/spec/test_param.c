@@ -7,6 +7,7 @@
 
 #include "base/core/mem.h"
 #include "tests/t.h"
+#include "tests/train/spec/same.h"
 #include "train/tensor/box.h"
 
 enum { GPT, LLAMA, QWEN, LLAMA_BIASED, MIXTRAL, MODELS };

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tests/t.h"
+#include "train/tensor/box.h"
 
 static struct spec model(bool llama)
 {
@@ -40,6 +42,58 @@ static struct params build(bool llama, int tp, int rank)
     struct err e;
     T_OK(params_build(&p, &s, layout_plain(mesh_dense(tp, 1, 1, 1)), rank, &e), &e);
     return p;
+}
+
+/* A box of a global tensor that lies in a range of the slab. */
+struct zero_box {
+    int param, source; /* params.at[param].source[source] */
+    struct box box;    /* of the global tensor */
+    int64_t at;        /* element of the slab that holds the box's first one */
+    int64_t stride;    /* elements from a row of the box to the next */
+};
+
+struct boxes {
+    struct zero_box *at;
+    size_t n, capacity;
+};
+
+/* What [begin, end) of the slab has of one source: its rows lie one after the other. */
+static void add_source(struct boxes *out, const struct params *p, int param, int source,
+                       struct zero_range r)
+{
+    const struct param *q = &p->at[param];
+    const struct param_source *s = &q->source[source];
+    struct box whole = {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}}, part[3];
+    int64_t width = q->size[1], first = q->offset + s->row * width;
+    BUG_ON(s->count[0] && s->count[1] != width, "%s: %lld columns of %lld", s->name,
+           (long long)s->count[1], (long long)width);
+    int64_t begin = r.begin - first, end = r.end - first, all = box_count(whole);
+    begin = begin > 0 ? begin : 0;
+    end = end < all ? end : all;
+    if (begin >= end)
+        return;
+    size_t n = box_of_range(whole, begin, end, part);
+    for (size_t i = 0; i < n; i++) {
+        ARRAY_GROW(out->at, out->n, out->capacity);
+        out->at[out->n++] =
+            (struct zero_box){.param = param,
+                              .source = source,
+                              .box = part[i],
+                              .at = first + (part[i].begin[0] - whole.begin[0]) * width +
+                                    part[i].begin[1] - whole.begin[1],
+                              .stride = width};
+    }
+}
+
+/* The elements [begin, end) of the slab, in its order, as state_held finds them (free). */
+static size_t zero_boxes(const struct params *p, int64_t begin, int64_t end, struct zero_box **ret)
+{
+    struct boxes out = {0};
+    for (int i = 0; i < p->n && p->at[i].offset < end; i++)
+        for (int s = 0; s < p->at[i].sources; s++)
+            add_source(&out, p, i, s, (struct zero_range){begin, end});
+    *ret = out.at;
+    return out.n;
 }
 
 /* For each element of the slab: where a box puts it in its tensor, and how many boxes have it. */

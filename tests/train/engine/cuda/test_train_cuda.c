@@ -80,7 +80,7 @@ static struct outcome attempt(struct rank *r, bool cut, double scale)
                 in.start[k] = in.start[k - 1];
             in.start[1] = 4;
         }
-        step_issue_micro(r, &in, 0.05 * scale);
+        tiny_micro(r, &in, 0.05 * scale);
         batch_finish(&in); /* the copies must not need it any more */
     }
     step_issue_update(r);
