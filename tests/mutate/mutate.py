@@ -61,7 +61,7 @@ SIZES = {"comm_size": "mutant_one", "mesh_group_size": "mutant_one", "mesh_edp":
 # What may see a change: programs by case, and scripts.
 SAMPLE = "train/lattice/sample"  # by cell
 PROGRAMS = ["train/lattice/" + name for name in ("one", "lattice", "rounds", "resume", "types", "optimizers")] + [
-    "train/engine/agree", "train/engine/world", "train/agree/agree", "train/watch/copies", "train/plan/plan"]
+    "train/engine/agree", "train/engine/world", "train/agree/agree", "train/watch/copies", "train/plan/plan", "train/comm/footprint", "train/engine/fit"]
 SCRIPTS = ["cli/train_" + name for name in (
     "agree", "ranks", "watch", "course", "ckpt_options", "async", "experts", "zero", "context", "stages", "eval",
     "dry_run", "plan", "report", "ends")]

@@ -240,6 +240,8 @@ static int take_step(struct cell_rank *c, struct loader *in)
     p->balance[i] = s.balance;
     p->z[i] = s.z;
     p->samples[i] = s.samples;
+    if (c->cell->crowded && !c->index)
+        *c->cell->crowded = s.crowded;
     return code;
 }
 

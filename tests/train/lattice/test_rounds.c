@@ -17,6 +17,7 @@ static int cells;
 struct seen {
     int64_t crowded[CELL_WORLD_MAX], all;
     int rounds[CELL_WORLD_MAX], most;
+    double share, least; /* of passes, in the last step of a cell; of all cells */
 };
 
 static void look(void *arg, struct rank *r, struct loader *in)
@@ -37,9 +38,12 @@ static void run_cell(struct cell c, const struct cell_single *single, double tol
     c.evaluates = c.seed % 4 == 1 && !c.begin;
     c.look = look;
     c.look_arg = &s;
+    c.crowded = &s.share;
     cell_name(&c, name, sizeof(name));
     if (cell_run(&c, single, tolerance, why, sizeof(why)))
         t_fail(__FILE__, __LINE__, "%s: %s", name, why);
+    T_CHECK(s.share >= 0 && s.share <= 1);
+    all->least = s.share < all->least ? s.share : all->least;
     for (int i = 0; i < mesh_world(c.layout.mesh); i++) {
         all->all += s.crowded[i];
         all->most = s.rounds[i] > all->most ? s.rounds[i] : all->most;
@@ -56,6 +60,13 @@ static struct layout spread(int tp, int dp, int pp, int ep, int etp, int zero)
     return l;
 }
 
+static struct layout context(int cp, int dp, int ep)
+{
+    struct layout l = layout_plain(mesh_dense(1, cp, dp, 1));
+    l.mesh.ep = ep;
+    return l;
+}
+
 /* Of one expert for each token: a rank may get what all have. */
 static struct spec one_of_eight(void)
 {
@@ -69,7 +80,7 @@ static struct spec one_of_eight(void)
 static struct seen run_layouts(struct cell c, const struct layout *all, size_t n, double tolerance)
 {
     struct cell_single single;
-    struct seen ret = {0};
+    struct seen ret = {.least = 1};
     char why[600];
     c.layout = layout_plain(mesh_single());
     if (cell_run_single(&c, &single, why, sizeof(why)))
@@ -119,7 +130,8 @@ static void collapse(void *arg, struct rank *r)
 static void of_a_collapsed_router(void)
 {
     const struct layout all[] = {spread(1, 4, 1, 4, 1, 0), spread(1, 8, 1, 8, 1, 0),
-                                 spread(2, 2, 1, 4, 1, 0), spread(1, 4, 2, 4, 1, 1)};
+                                 spread(2, 2, 1, 4, 1, 0), spread(1, 4, 2, 4, 1, 1),
+                                 context(2, 2, 4)};
     for (int i = 0; i < 2; i++) {
         struct cell c = {.spec = one_of_eight(),
                          .real = DTYPE_F64,
@@ -128,6 +140,7 @@ static void of_a_collapsed_router(void)
                          .micros = 8,
                          .steps = 1};
         struct seen s = run_layouts(c, all, sizeof(all) / sizeof(all[0]), 1e-9);
+        T_CHECK(s.least == 1);
         T_EQ(s.most, i ? 8 : 4); /* of 8 times an even share, with room for 1 or 2 */
     }
 }

@@ -59,6 +59,7 @@ struct cell {
      * loader is at the samples that come next. */
     void (*look)(void *arg, struct rank *r, struct loader *in);
     void *look_arg;
+    double *crowded;    /* of the last step (step.h), by the first rank; NULL: nobody asks */
     bool documents;     /* samples are cut into documents that do not see each other */
     int64_t micros;     /* micro-batches of a step, of all data-parallel ranks */
     uint64_t seed;      /* of the delays of collectives */
