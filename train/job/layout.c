@@ -21,7 +21,7 @@ static void warn_idle(const struct job *j, int asked)
     const struct train_options *o = j->o;
     const struct layout *l = &j->layout;
     static const char check[] = "check-weight-hash-across-dp-replicas-interval",
-                      timeout[] = "distributed-timeout-minutes";
+                      timeout[] = "distributed-timeout-minutes", factor[] = "expert-buffer-factor";
     bool one = l->mesh.dp * l->mesh.cp == 1, alone = mesh_world(l->mesh) == 1;
     const struct {
         const char *option;
@@ -39,7 +39,7 @@ static void warn_idle(const struct job *j, int asked)
                 {"use-tp-pp-dp-mapping", o->stages.before_data, .one = true, .staged = true},
                 {check, opts_origin(j->opts, check) == FROM_FLAG, .joint = true},
                 {timeout, opts_origin(j->opts, timeout) == FROM_FLAG, .joint = true},
-                {"expert-buffer-factor", is_given(j, "expert-buffer-factor"), .spread = true}};
+                {factor, opts_origin(j->opts, factor) == FROM_FLAG, .spread = true}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *why = rows[i].one && one              ? "one data-parallel process"
                           : rows[i].plain && !l->zero     ? "--zero-stage 0"
