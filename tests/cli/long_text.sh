@@ -103,6 +103,7 @@ with open("kept.jsonl", "w") as f:
 END2
 expect 3 "$TOK" encode --quiet --tokenizer first.json --output kept.docs kept.txt
 err_has "has no split point for more than 5 MiB, but pre_tokenizer 1 of 1, Metaspace, needs it in one piece: split the line"
+err_has "or raise --long-text-memory"
 for workers in 1 2; do
     for f in kept.txt kept.jsonl; do
         format=text
@@ -119,3 +120,16 @@ for workers in 1 2; do
         no_file kept_text_document.idx
     done
 done
+
+t "--long-text-memory raises the limit"
+printf 'aaab\n' >short.txt
+for f in first drops; do
+    expect 0 "$TOK" encode --quiet --tokenizer $f.json --long-text-memory 1024 --format docs --output kept.docs --overwrite kept.txt
+    check [ "$("$TOK" decode --tokenizer $f.json kept.docs | tr -d ' \n' | wc -c)" = 13000004 ]
+done
+expect 3 "$TOK" encode --quiet --tokenizer first.json --long-text-memory 512 --format docs --output kept.docs --overwrite kept.txt
+err_has "has no split point for more than 10 MiB"
+expect 0 "$PREP" build --quiet --tokenizer first.json --long-text-memory 1024 --input-format text --input kept.txt --output-prefix kept
+has_file kept_text_document.bin
+expect 2 "$TOK" encode --quiet --tokenizer first.json --long-text-memory 12 short.txt
+err_has "must be at least 256"

@@ -73,6 +73,7 @@ struct tok_options {
     bool no_digest; /* info.digest and info.meaning may stay empty: they take a fifth of the time */
     enum tok_specials specials;
     enum tok_engine_choice engine;
+    int64_t long_text; /* MiB that a text may take that is not encoded piece by piece; 0: 256 */
 };
 
 /* Padding as a tokenizer.json specifies it. */

@@ -14,8 +14,7 @@
 
 enum {
     STREAM_FROM = 1 << 16, /* bytes of a pre-token that goes through a stream of merges, */
-    STREAM_PART = 1 << 14, /* in parts of so many */
-    DROPPED_MOST = 5 << 20 /* bytes of a pre-token with dropout, each of which takes some 30 */
+    STREAM_PART = 1 << 14  /* in parts of so many */
 };
 
 static void model_put_id(struct tok_ids *ids, int32_t id)
@@ -106,12 +105,12 @@ static int stream_encode(const struct pipe *p, struct pipe_work *w, const char *
     return code;
 }
 
-static int refuse_dropout(size_t n, struct err *e)
+static int refuse_dropout(size_t n, size_t most, struct err *e)
 {
     return err_set(e, ERR_DATA,
                    "a pre-token of %zu bytes, but the dropout of merges needs it in one piece of "
-                   "%d MiB at most: split the line",
-                   n, DROPPED_MOST >> 20);
+                   "%zu MiB at most: split the line or raise --long-text-memory",
+                   n, most >> 20);
 }
 
 static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
@@ -128,8 +127,8 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
         n >= STREAM_FROM && can_stream(p, w) ? stream_encode(p, w, text, n, ids, &done, e) : 0;
     if (done || code)
         return code;
-    if (p->drop && n > DROPPED_MOST)
-        return refuse_dropout(n, e);
+    if (p->drop && n > p->spec.limits.dropped)
+        return refuse_dropout(n, p->spec.limits.dropped, e);
     struct model_symbols s = {.p = p, .sym = pipe_sym_room(w, model_symbols_room(p, n))};
     code = model_put_symbols(&s, text, n, true, e);
     if (code)

@@ -10,11 +10,9 @@
 /* Normalizers, each from one buffer into the next. */
 
 enum {
-    GROWTH = 64,            /* bytes that they may make of a byte, */
-    GROWTH_FREE = 1 << 20,  /* of any text, */
-    GROWTH_MOST = 96 << 20, /* and in all, */
-    GROWTH_LONG = 4,        /* unless these are so many of a byte */
-    GROWTH_PART = 16 << 20  /* of a text that goes on, whose growth is not known yet */
+    GROWTH = 64,           /* bytes that they may make of a byte, */
+    GROWTH_FREE = 1 << 20, /* of any text, */
+    GROWTH_LONG = 4 /* and as many as limits.h says in all, unless these are so many of a byte */
 };
 
 static void normalize_put_char(struct buf *out, uint32_t c)
@@ -232,35 +230,36 @@ int norm_refuse_growth(const struct pipe_spec *s, size_t i, size_t n, size_t mad
 {
     const struct norm_step *t = &s->norm[i];
     const char *pattern = t->kind == NORM_REPLACE ? regex_text(t->pattern) : NULL;
-    return err_set(e, ERR_DATA,
-                   "%s: normalizer %zu of %zu%s%.100s%s makes %zu bytes or more of %zu bytes of "
-                   "text; %d for each and %d MiB are allowed, %d MiB in all",
-                   s->path, i + 1, s->nnorm, pattern ? ", Replace of \"" : "",
-                   pattern ? pattern : "", pattern ? "\"," : "", made, n, GROWTH, GROWTH_FREE >> 20,
-                   GROWTH_MOST >> 20);
+    return err_set(
+        e, ERR_DATA,
+        "%s: normalizer %zu of %zu%s%.100s%s makes %zu bytes or more of %zu bytes of "
+        "text; %d for each and %d MiB are allowed, %zu MiB in all (--long-text-memory raises that)",
+        s->path, i + 1, s->nnorm, pattern ? ", Replace of \"" : "", pattern ? pattern : "",
+        pattern ? "\"," : "", made, n, GROWTH, GROWTH_FREE >> 20, s->limits.growth >> 20);
 }
 
 /* Bytes that normalizers may make of n bytes. */
-static size_t most_of(size_t n)
+static size_t most_of(const struct pipe_spec *s, size_t n)
 {
     if (n > TEXT_MAX / GROWTH_LONG)
         return TEXT_MAX;
-    size_t most = n > GROWTH_MOST / GROWTH ? GROWTH_MOST : n * GROWTH + GROWTH_FREE;
-    most = most < GROWTH_MOST ? most : GROWTH_MOST;
+    size_t all = s->limits.growth;
+    size_t most = n > all / GROWTH ? all : n * GROWTH + GROWTH_FREE;
+    most = most < all ? most : all;
     return most > n * GROWTH_LONG ? most : n * GROWTH_LONG;
 }
 
-bool norm_grows_too_much(uint64_t n, uint64_t made, bool last)
+bool norm_grows_too_much(const struct pipe_spec *s, uint64_t n, uint64_t made, bool last)
 {
-    uint64_t most = n > TEXT_MAX / GROWTH_LONG ? n * GROWTH_LONG : most_of((size_t)n);
-    return made > most && (last || made > GROWTH_PART);
+    uint64_t most = n > TEXT_MAX / GROWTH_LONG ? n * GROWTH_LONG : most_of(s, (size_t)n);
+    return made > most && (last || made > s->limits.growth_part);
 }
 
 static int refuse_large(const struct pipe_work *w, size_t n, struct err *e)
 {
     return err_set(e, ERR_DATA,
                    "%s: %zu bytes of text become more than %zu MiB once normalized, but %s needs "
-                   "them in one piece: split the line",
+                   "them in one piece: split the line or raise --long-text-memory",
                    w->p->spec.path, n, w->norm_most >> 20, w->p->keeps ? w->p->keeps : "the model");
 }
 
@@ -270,9 +269,9 @@ int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const ch
     int code = 0;
     buf_reset(out);
     buf_add(out, text, n);
-    w->norm_most = most_of(n);
+    w->norm_most = most_of(s, n);
     size_t limit = w->norm_limit, least = n * GROWTH_LONG;
-    limit = limit == NORM_LARGE && least > limit ? least : limit;
+    limit = limit == s->limits.normal_large && least > limit ? least : limit;
     bool limited = limit && limit < w->norm_most;
     w->norm_most = limited ? limit : w->norm_most;
     for (size_t i = 0; i < s->nnorm && !code; i++) {

@@ -19,8 +19,7 @@
  */
 
 enum {
-    PART = 1 << 16,      /* bytes that a step passes on at a time, and a little more */
-    MARKS_MAX = 24 << 20 /* bytes of combining marks that a normal form keeps, at 7 for each */
+    PART = 1 << 16 /* bytes that a step passes on at a time, and a little more */
 };
 
 struct norm_part {
@@ -110,7 +109,7 @@ static int open_pass(struct norm_open *o, size_t i, const char *text, size_t n, 
 {
     struct norm_part *part = &o->part[i];
     part->made += n;
-    if (norm_grows_too_much(o->taken, part->made, last))
+    if (norm_grows_too_much(o->spec, o->taken, part->made, last))
         return norm_refuse_growth(o->spec, i, o->taken, part->made, o->e);
     return open_step(o, i + 1, text, n, last);
 }
@@ -169,9 +168,9 @@ static int refuse_marks(const struct norm_open *o, size_t i)
     pipe_say_norm(o->spec, i, &b);
     int code = err_set(
         o->e, ERR_DATA,
-        "more than %d MiB of combining marks in a row, but %s needs them in one piece, because a "
-        "later one may come first: split the line",
-        MARKS_MAX >> 20, buf_str(&b));
+        "more than %zu MiB of combining marks in a row, but %s needs them in one piece, because a "
+        "later one may come first: split the line or raise --long-text-memory",
+        o->spec->limits.marks >> 20, buf_str(&b));
     buf_finish(&b);
     return code;
 }
@@ -193,7 +192,7 @@ static int open_chars(struct norm_open *o, size_t i, const char *text, size_t n,
         open_drop(&part->kept, used);
     else
         buf_add(&part->kept, text + used, n - used);
-    if (!code && part->kept.len > MARKS_MAX)
+    if (!code && part->kept.len > o->spec->limits.marks)
         code = refuse_marks(o, i);
     return code ? code : open_made(o, i, last);
 }
@@ -283,7 +282,7 @@ static int space_keep(struct norm_open *o, size_t i, const char *text, size_t n)
         return 0;
     return err_set(o->e, ERR_DATA,
                    "%s: normalizer %zu of %zu, Strip, needs to keep more than %d MiB of mixed "
-                   "white space, because the text may end after it",
+                   "white space, because the text may end after it; --long-text-memory raises that",
                    o->spec->path, i + 1, o->spec->nnorm, (int)(most >> 20));
 }
 

@@ -204,7 +204,7 @@ void pipe_find_keeper(struct pipe *p)
     bool dear = p->streams || p->samples || affix;
     for (size_t i = 0; i < p->spec.npre && p->spec.nnorm; i++) /* places of normalized text */
         dear |= p->spec.pre[i].kind == PRE_METASPACE && p->spec.pre[i].scheme == META_FIRST;
-    p->keeps_most = dear ? KEPT_DEAR : KEPT_MOST;
+    p->keeps_most = dear ? p->spec.limits.kept_dear : p->spec.limits.kept;
     if (p->random)
         buf_adds(&b, p->samples ? "sampling" : "the dropout of merges");
     else if (p->mode == TOK_SPECIALS_ERROR)

@@ -216,7 +216,7 @@ static int open_check_kept(const struct run *r, size_t n)
         return 0;
     return err_set(r->e, ERR_DATA,
                    "the text has no split point for more than %zu MiB, but %s needs it in one "
-                   "piece: split the line",
+                   "piece: split the line or raise --long-text-memory",
                    r->p->keeps_most >> 20, r->p->keeps);
 }
 
@@ -541,9 +541,9 @@ static struct pipe_open *open_begin(const struct pipe *p, struct pipe_work *w)
         return w->open;
     struct pipe_open *o = w->open = pipe_open_create();
     if (first)
-        o->found = added_open_create(first, skip);
+        o->found = added_open_create(first, skip, p->spec.limits.spaces);
     if (p->normal && !scans(p))
-        o->found_normal = added_open_create(p->normal, skip);
+        o->found_normal = added_open_create(p->normal, skip, p->spec.limits.spaces);
     return o;
 }
 

@@ -27,9 +27,7 @@ enum {
     STREAMED = 1 << 16, /* bytes of a segment that goes to the stream */
     SWITCHED =
         1 << 18, /* bytes without a split point after which a text is not looked at by words */
-    KEPT_MOST = 12 << 20, /* bytes of text without a split point that are kept at most, */
-    KEPT_DEAR = 5 << 20,  /* and where each of them takes some 40 bytes */
-    BEHIND = 8            /* bytes on either side of a position that may decide whether it splits */
+    BEHIND = 8   /* bytes on either side of a position that may decide whether it splits */
 };
 
 struct pipe_open {

@@ -393,7 +393,7 @@ static int encode_swollen(const struct pipe *p, struct pipe_work *w, const char 
         *tally = before;
         if (p->random)
             set_key(p, w, text, n);
-        w->norm_limit = NORM_LARGE;
+        w->norm_limit = p->spec.limits.normal_large;
         code = encode_between(p, w, args, text, n, EDGE_ZERO, ids, tally, e);
         w->norm_limit = 0;
     }
@@ -412,7 +412,7 @@ static int encode_valid(const struct pipe *p, struct pipe_work *w, const char *t
     const struct part_args args = {p->raw, encode_raw};
     struct tok_tally before = *tally;
     size_t nids = ids->n;
-    w->norm_limit = NORM_SMALL;
+    w->norm_limit = p->spec.limits.normal_small;
     w->swollen = false;
     int code = encode_between(p, w, args, text, n, EDGE_ZERO, ids, tally, e);
     w->norm_limit = 0;
@@ -540,6 +540,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
     struct pipe *p = mem_new(1, sizeof(*p));
     pthread_mutex_init(&p->large, NULL);
     p->spec = *s;
+    p->spec.limits = pipe_limits_of(o->long_text);
     *s = (struct pipe_spec){0};
     p->path = mem_strdup(p->spec.path);
     p->spec.path = p->path;

@@ -27,6 +27,7 @@
 #include "tok/pretok/regex.h"
 #include "tok/pretok/split_open.h"
 #include "tok/text/vocab.h"
+#include "tok/pipeline/limits.h"
 
 /* ---- steps --------------------------------------------------------------------------------- */
 
@@ -124,7 +125,8 @@ struct pipe_round {
 enum { ROUND_TEXT = -1 };
 
 struct pipe_spec {
-    const char *path; /* for messages */
+    const char *path;          /* for messages */
+    struct pipe_limits limits; /* the default; pipe_open sets those of the options */
     struct arena arena;
     struct buf text; /* of the vocabulary's strings */
 

@@ -22,9 +22,7 @@
 #define SYM_NONE UINT32_MAX
 
 enum {
-    AFFIX_MAX = 64,       /* bytes of a prefix or suffix */
-    NORM_SMALL = 6 << 20, /* bytes of a normalized text that every thread may have at a time, */
-    NORM_LARGE = 24 << 20 /* and one of them */
+    AFFIX_MAX = 64 /* bytes of a prefix or suffix */
 };
 
 enum { CHAR_NODES = 0x10000, CHAR_IDS = 0x3100 };
@@ -117,8 +115,9 @@ struct pipe_work {
     struct buf norm, swap; /* normalized text */
     struct buf bert;       /* between the steps of BertNormalizer */
     size_t norm_most;      /* bytes that a step may make; 0: not set yet */
-    size_t norm_limit;     /* NORM_SMALL, NORM_LARGE, or 0: a text may become larger */
-    bool swollen;          /* one was to become larger than norm_limit */
+    size_t
+        norm_limit; /* normal_small or normal_large of limits.h, or 0: a text may become larger */
+    bool swollen;   /* one was to become larger than norm_limit */
     const char *normal;    /* that text, */
     size_t zero;           /* and how many leading bytes come from its beginning */
     struct buf text, next; /* pre-tokens, before and after a step */
@@ -170,7 +169,7 @@ int pipe_norm_step(const struct pipe_spec *s, size_t i, struct pipe_work *w, uns
 
 /* Of a text that comes in parts: whether its n bytes so far became too many, which is then refused.
  */
-bool norm_grows_too_much(uint64_t n, uint64_t made, bool last);
+bool norm_grows_too_much(const struct pipe_spec *s, uint64_t n, uint64_t made, bool last);
 int norm_refuse_growth(const struct pipe_spec *s, size_t i, size_t n, size_t made, struct err *e);
 
 /* What a character becomes; NORM_GOES: it is removed. */

@@ -506,7 +506,7 @@ size_t pipe_open_share(const struct pipe_spec *s)
                    (s->norm[i].kind == NORM_REPLACE && !regex_literal_text(s->norm[i].pattern, &n));
     for (size_t i = 0; i < s->npre; i++)
         keepers += s->pre[i].kind == PRE_SPLIT;
-    return REGEX_OPEN_KEPT / (keepers ? keepers : 1);
+    return s->limits.pattern / (keepers ? keepers : 1);
 }
 
 struct split_open *pipe_split_open(const struct pipe_spec *s)

@@ -9,8 +9,11 @@
 
 void pipe_spec_init(struct pipe_spec *s, const char *path)
 {
-    *s =
-        (struct pipe_spec){.path = path, .vocab = {.path = path}, .unk_id = -1, .no_decoder = true};
+    *s = (struct pipe_spec){.path = path,
+                            .limits = pipe_limits_of(0),
+                            .vocab = {.path = path},
+                            .unk_id = -1,
+                            .no_decoder = true};
 }
 
 void pipe_spec_finish(struct pipe_spec *s)

@@ -335,7 +335,7 @@ static int check_steps(struct regex_open *o)
     if (o->text.len > o->most)
         return err_set(o->e, ERR_DATA,
                        "the pattern \"%.200s\" needs more than %d MiB of text to decide a match, "
-                       "from byte %llu on",
+                       "from byte %llu on; --long-text-memory raises that",
                        regex_text(o->r), (int)(o->most >> 20), (unsigned long long)o->out);
     if (o->total <= STEPS_FREE + STEPS_EACH * o->taken &&
         o->followed <= STEPS_FREE + WAYS_EACH * o->taken)

@@ -14,12 +14,11 @@
 #include "tok/unicode/unicode.h"
 
 enum {
-    SPACE_MAX = 12 << 20, /* bytes of white space that are kept for a token with lstrip */
-    SLACK = 64,           /* readable bytes after a text */
-    SHORT = 64,           /* bytes of the tokens for which the trie alone will do */
-    BLOCK = 4096,         /* positions in a block */
-    STEPS = 8,            /* steps of the trie per byte of text, */
-    WALKED = 16 * BLOCK   /* plus this many, before blocks are used */
+    SLACK = 64,         /* readable bytes after a text */
+    SHORT = 64,         /* bytes of the tokens for which the trie alone will do */
+    BLOCK = 4096,       /* positions in a block */
+    STEPS = 8,          /* steps of the trie per byte of text, */
+    WALKED = 16 * BLOCK /* plus this many, before blocks are used */
 };
 
 struct added_block {
@@ -377,6 +376,7 @@ bool added_parts(const struct added *a, const char *text, size_t at, size_t n)
 struct added_open {
     const struct added *a;
     bool skip_special;
+    size_t most;     /* bytes of white space that are kept for a token with lstrip */
     struct buf text; /* the text that is searched; between calls, from where the search resumes */
     struct space_run space; /* white space before it that a token may take */
     bool absorbs;           /* white space at its beginning belongs to the token before it */
@@ -392,11 +392,12 @@ struct added_put {
     struct err *e;
 };
 
-struct added_open *added_open_create(const struct added *a, bool skip_special)
+struct added_open *added_open_create(const struct added *a, bool skip_special, size_t spaces)
 {
     struct added_open *o = mem_new(1, sizeof(*o));
     o->a = a;
     o->skip_special = skip_special;
+    o->most = spaces;
     return o;
 }
 
@@ -468,12 +469,12 @@ static int added_put_between(const struct added_put *p, const char *text, size_t
         code = code ? code : p->sink(p->arg, text, end, false, NULL, p->e);
     }
     space_run_add(&o->space, text + end, n - end);
-    if (code || o->space.kept.len <= SPACE_MAX)
+    if (code || o->space.kept.len <= o->most)
         return code;
     return err_set(p->e, ERR_DATA,
-                   "%s: more than %d MiB of mixed white space needs to be kept, because an added "
-                   "token with lstrip may follow",
-                   o->a->path, SPACE_MAX >> 20);
+                   "%s: more than %zu MiB of mixed white space needs to be kept, because an added "
+                   "token with lstrip may follow; --long-text-memory raises that",
+                   o->a->path, o->most >> 20);
 }
 
 static int added_put_end(const struct added_put *p, const char *text, size_t done, size_t n)

@@ -74,7 +74,8 @@ bool added_parts(const struct added *a, const char *text, size_t at, size_t n);
 
 struct added_open;
 
-struct added_open *added_open_create(const struct added *a, bool skip_special);
+/* Keeps at most so many bytes of white space. */
+struct added_open *added_open_create(const struct added *a, bool skip_special, size_t spaces);
 void added_open_destroy(struct added_open *o); /* accepts NULL */
 void added_open_reset(struct added_open *o);   /* drops a text */
 

@@ -110,7 +110,8 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
                             .no_template = !f->add_template,
                             .no_digest = f->no_digest,
                             .specials = (enum tok_specials)f->specials,
-                            .engine = (enum tok_engine_choice)f->engine};
+                            .engine = (enum tok_engine_choice)f->engine,
+                            .long_text = f->long_text};
     return tok_open(&o, ret, e);
 }
 

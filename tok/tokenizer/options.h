@@ -45,6 +45,7 @@ struct tok_flags {
     bool sample;                      /* --output_format sample_id, sample_piece */
     const char *alpha;                /* --alpha */
     int64_t nbest;                    /* --nbest_size */
+    int64_t long_text;                /* --long-text-memory, MiB; 0: not given */
     bool no_digest;                   /* not an option: set by callers that need no digest */
 };
 
@@ -113,6 +114,12 @@ struct tok_flags {
         OPT_ROW(.name = "strict", .type = OPT_SWITCH, .offset = offsetof(S, m.strict),             \
                 .def = "false", .group = "tokenizer", .verbs = v, .needs = "@texts; @lenient",     \
                 .help = "stop at invalid UTF-8 instead of replacing it"),                          \
+        OPT_ROW(.name = "long-text-memory", .type = OPT_INT, .offset = offsetof(S, m.long_text),   \
+                .unset = "256", .min = 256, .max = 1048576, .meta = "MIB", .group = "tokenizer",   \
+                .verbs = v, .needs = "@texts",                                                     \
+                .brief = "memory that a text in one piece may take",                               \
+                .help = "MiB that a text may take which the tokenizer needs in one piece, or "     \
+                        "which its normalizers make large; what is beyond is refused by name"),    \
         OPT_ROW(.name = "add-special-tokens", .type = OPT_SWITCH,                                  \
                 .offset = offsetof(S, m.add_template), .def = "true", .group = "tokenizer",        \
                 .verbs = v, .needs = "@texts; @frames; @template",                                 \

@@ -366,7 +366,7 @@ int tok_check_kept(const struct tokenizer *t, uint64_t at, size_t n, struct err 
         return 0;
     return err_set(e, ERR_DATA,
                    "the text from byte %llu on has no split point for more than %zu MiB, but %s "
-                   "needs it in one piece: split the line",
+                   "needs it in one piece: split the line or raise --long-text-memory",
                    (unsigned long long)at, g->keeps_most >> 20,
                    g->keeps ? g->keeps : "the tokenizer");
 }

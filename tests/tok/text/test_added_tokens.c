@@ -221,7 +221,7 @@ static void parts_are_like_the_whole(void)
                                             bits & 8, bits & 16, bits & 32};
         }
         T_OK(added_create("x.json", token, n, &a, &e), &e);
-        struct added_open *o = added_open_create(a, seed & 1);
+        struct added_open *o = added_open_create(a, seed & 1, SIZE_MAX);
         for (int again = 0; again < 3; again++) {
             buf_reset(&text);
             for (uint64_t i = 0; i < seed % 60; i++)
@@ -292,7 +292,7 @@ static void parts_go_out_early(void)
         size_t got = 0;
         uint64_t skipped;
         T_OK(added_create("x.json", token + n - 1, 4 - n, &a, &e), &e);
-        struct added_open *o = added_open_create(a, false);
+        struct added_open *o = added_open_create(a, false, 12 << 20);
         memset(text, n == 1 ? 'a' : ' ', PART);
         for (int i = 0; i < ROUNDS; i++)
             T_OK(added_open_put(o, text, PART, false, count, &got, &e), &e);
