@@ -42,7 +42,7 @@ static const struct format table[] = {
         .looks = hf_looks,
         .read = hf_read,
         .ids = hf_ids,
-        .facts = "template special skips",
+        .facts = "limited template special skips",
         .spelling = SPELLING_ANY,
     },
     {
@@ -54,7 +54,7 @@ static const struct format table[] = {
         .looks = tekken_looks,
         .read = tekken_read,
         .ids = tekken_ids,
-        .facts = "tiktoken special skips vocab-size",
+        .facts = "limited tiktoken special skips vocab-size",
         .spelling = SPELLING_LETTERS,
     },
     {
@@ -67,7 +67,7 @@ static const struct format table[] = {
         .looks = gpt2_looks,
         .read = gpt2_read,
         .ids = gpt2_ids,
-        .facts = "gpt2 special skips",
+        .facts = "limited gpt2 special skips",
         .spelling = SPELLING_LETTERS,
     },
     {
@@ -93,7 +93,7 @@ static const struct format table[] = {
         .looks = tiktoken_looks,
         .read = tiktoken_read,
         .ids = tiktoken_ids,
-        .facts = "tiktoken special skips",
+        .facts = "limited tiktoken special skips",
         .spelling = SPELLING_LETTERS,
     },
     {
@@ -105,7 +105,7 @@ static const struct format table[] = {
         .looks = bert_looks,
         .read = bert_read,
         .ids = bert_ids,
-        .facts = "special skips",
+        .facts = "limited special skips",
         .spelling = SPELLING_HASHES,
     },
     {

@@ -82,7 +82,8 @@ struct format {
      * Words for what options require of a tokenizer, separated by spaces (see tok_flags_fact):
      * "sentencepiece", "gpt2", "tiktoken" (it is one), "template" (it may add tokens around a
      * text), "special" (special tokens are matched in text), "skips" (decoding can leave them out),
-     * "matches-eod" (the end of document is matched as a string), "vocab-size" (must be given).
+     * "matches-eod" (the end of document is matched as a string), "vocab-size" (must be given),
+     * "limited" (what a text in one piece may take is limited, tok/pipeline/limits.h).
      */
     const char *facts;
     enum format_spelling spelling;

@@ -3,8 +3,8 @@
 #define TOK_PIPELINE_LIMITS_H
 
 /*
- * What a text may take that cannot be encoded piece by piece, in one table. With these sizes no
- * text of any length takes more than 256 MiB, the default of --long-text-memory; a larger one
+ * What a text may take that cannot be encoded piece by piece, in one table. They are
+ * chosen so that a process stays below 256 MiB, the default of --long-text-memory; a larger one
  * raises all of them in proportion.
  */
 

@@ -15,7 +15,10 @@
 
 struct regex_open;
 
-enum { REGEX_OPEN_KEPT = 48 << 20 /* bytes that are kept at most, unless a caller allows fewer */ };
+enum {
+    REGEX_OPEN_KEPT =
+        48 << 20 /* bytes that are kept at most, unless regex_open_limit says otherwise */
+};
 
 /*
  * A pattern with references, atomic or possessive groups, assertions about more than one character
@@ -29,7 +32,7 @@ void regex_open_destroy(struct regex_open *o); /* accepts NULL */
 /* Whether the text is read once, by a program: in time that grows with it, whatever it is. */
 bool regex_open_is_program(struct regex_open *o);
 
-/* Keeps `most` bytes at most: for a pattern that shares REGEX_OPEN_KEPT with others. */
+/* Keeps `most` bytes at most. */
 void regex_open_limit(struct regex_open *o, size_t most);
 
 /* Empty matches are passed on, too; an empty text has none. */

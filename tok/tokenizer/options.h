@@ -116,7 +116,7 @@ struct tok_flags {
                 .help = "stop at invalid UTF-8 instead of replacing it"),                          \
         OPT_ROW(.name = "long-text-memory", .type = OPT_INT, .offset = offsetof(S, m.long_text),   \
                 .unset = "256", .min = 256, .max = 1048576, .meta = "MIB", .group = "tokenizer",   \
-                .verbs = v, .needs = "@texts",                                                     \
+                .verbs = v, .needs = "@texts; @limited",                                           \
                 .brief = "memory that a text in one piece may take",                               \
                 .help = "MiB that a text may take which the tokenizer needs in one piece, or "     \
                         "which its normalizers make large; what is beyond is refused by name"),    \
@@ -138,7 +138,8 @@ struct tok_flags {
  * What the rows' `needs` ask of the tokenizers of a command (opts_warn_unused): "sentencepiece",
  * "gpt2", "tiktoken": that one is of this kind; "template", "special", "skips": that it may have a
  * template, special tokens in text, special tokens that decoding leaves out; "matches-eod": that it
- * finds its end of document as a string in text. NULL: yes; else why not, in `why`. The rows also
+ * finds its end of document as a string in text; "limited": that it limits what a text in one
+ * piece may take. NULL: yes; else why not, in `why`. The rows also
  * ask the program itself: "texts" (the verb encodes texts), "lenient" (it replaces invalid UTF-8
  * unless told otherwise), "frames" (it uses templates), "eod" (it uses the end of document).
  */

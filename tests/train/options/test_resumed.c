@@ -33,7 +33,7 @@ static void every_option_of_run_is_in_one_list(void)
         options++;
         if (entries_of(o->name) == 1)
             continue;
-        printf("# --%s is in %d lists of train/spec/resumed.c, expected 1\n", o->name,
+        printf("# --%s is in %d lists of train/options/resumed.c, expected 1\n", o->name,
                entries_of(o->name));
         wrong++;
     }
