@@ -3,8 +3,8 @@
 # Installs what the tests need, builds weft and passes its tests: the quick tier of every suite, the same
 # once more under sanitizers, and the planted faults. Ends in "N passed, N failed".
 #
-#   tests/run.sh            all of it (twenty to twenty-five minutes on two cores)
-#   tests/run.sh --plain    one build, no sanitizers, no faults (about twelve)
+#   tests/run.sh            all of it (thirty to forty-five minutes on two cores)
+#   tests/run.sh --plain    one build, no sanitizers, no faults (about twenty)
 #   tests/run.sh --full     the long tier of every suite as well
 #
 # Needs Debian 12, root or sudo where packages are missing (0.5 GB to download, 2.2 GB on the disk), PyPI for the

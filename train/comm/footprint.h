@@ -38,7 +38,7 @@ void comm_staging_wait(struct comm_staging *s, struct comm_ticket t);
 
 /*
  * NCCL's buffers on this rank's GPU. NCCL gives each connection from another rank, in each of its
- * channels, a buffer for each of its protocols; `ring`, `nvlink` and the sizes are those of
+ * channels, a buffer for each of its protocols; `ring`, `messages` and the sizes are those of
  * NCCL 2.x (src/init.cc, src/include/device.h, src/graph/paths.cc), of which the documented
  * variables NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS are heard. comm_nccl.c opens a communicator for
  * each group of several ranks, connected when it is made, and two for each neighbour in a pipeline.

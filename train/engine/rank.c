@@ -297,7 +297,9 @@ int rank_choose(struct rank_config *c, struct dev_desc *ret, struct err *e)
 static int check_context(const struct rank_config *c, const struct dev_desc *desc, struct err *e)
 {
     if (!desc->host)
-        return err_set(e, ERR_USAGE, "context-parallel-size %d is not implemented for %s",
+        return err_set(e, ERR_USAGE,
+                       "--context-parallel-size %d runs on CPUs alone, and this device is %s: give "
+                       "--device cpu, or --tensor-model-parallel-size with --sequence-parallel",
                        c->layout.mesh.cp, desc->name);
     return 0;
 }

@@ -4,8 +4,8 @@
 /*
  * Options of Megatron-LM core_v0.12.3, and of Megatron-DeepSpeed and v1.1.5 as the scripts of their
  * users have them, that are not options here. What changes the mathematics, or what a run is, is
- * rejected; what would change neither has no effect. A name moves to train/options.c when its
- * option is built.
+ * rejected; what would change neither has no effect. A name moves to train/options/options.c when
+ * its option is built.
  */
 
 #define WITHOUT(name, takes, why)                                                                  \
