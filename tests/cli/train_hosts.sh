@@ -4,7 +4,7 @@
 . "$SRC/tests/cli/train_data.sh"
 export WEFT_JOB_TOKEN=a-token-of-this-test
 tiny="$tiny --threads 1 --global-batch-size 8 --tp 2 --use-distributed-optimizer --log-format megatron-core --no-save"
-long="--train-iters 100000 --lr-decay-iters 20 --log-interval 1 --distributed-timeout-minutes 0.05"
+long="--train-iters 100000 --lr-decay-iters 20 --log-interval 1 --distributed-timeout-minutes 0.2"
 
 # hosts: opens two of them, whose processes end with those of this test
 hosts() {
@@ -45,10 +45,10 @@ left() {
         [ "$(readlink "$_p/ns/net")" = "$1" ] && [ "$(readlink "$_p/exe")" = "$(readlink -f "$TRAIN")" ] && echo "$_p"
     done
 }
-# ranks are gone within 20 seconds of the cut
+# ranks are gone within a minute of the cut
 gone() {
     _nets="$(readlink /proc/$host_a/ns/net) $(readlink /proc/$host_b/ns/net)"
-    for _ in $(seq 100); do
+    for _ in $(seq 300); do
         _left=
         for _net in $_nets; do _left="$_left$(left "$_net")"; done
         [ -z "$_left" ] && return

@@ -3,7 +3,7 @@
 . "$SRC/tests/cli/train_data.sh"
 tiny="$tiny --threads 1"
 long="--log-format megatron-core --train-iters 100000 --lr-decay-iters 20 --no-save --log-interval 1"
-soon="--distributed-timeout-minutes 0.05"
+soon="--distributed-timeout-minutes 0.1"
 
 # rank_pid LAUNCHER RANK: the process of a rank that LAUNCHER has started
 rank_pid() {
