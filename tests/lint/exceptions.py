@@ -62,7 +62,6 @@ SHARED_HEADERS = {
     "samples/stories/grammar.h": "cast.c plots.c plots_town.c scenes.c verbs.c words.c",
     "tok/cmd.h": "cmd_*.c",
     "train/job/job.h": "data.c export.c layout.c prepare.c settings.c tokenizer.c",
-    "train/plan_report.h": "plan_hint.c",
     "train/verbs.h": "verb_*.c",
 
     # the ops table: a file is an op family in one tier, its functions are entries of the table

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/plan_report.h"
+#include "train/hint/hint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static uint64_t stage_need(const struct rank_config *like, const struct dev_desc
     return need;
 }
 
-static bool stage_fits(const struct plan_report *p, const struct rank_config *like,
+static bool stage_fits(const struct hint_job *p, const struct rank_config *like,
                        const struct dev_desc *desc, int pp)
 {
     struct rank_config c = *like;
@@ -49,7 +49,7 @@ static bool stage_fits(const struct plan_report *p, const struct rank_config *li
 }
 
 /* The first stage, the last, and of those between the one with most layers. */
-static bool all_stages_fit(const struct plan_report *p, const struct rank_config *c,
+static bool all_stages_fit(const struct hint_job *p, const struct rank_config *c,
                            const struct dev_desc *desc)
 {
     int pp = c->layout.mesh.pp, between = 0, most = 0;
@@ -90,7 +90,7 @@ static void words_finish(struct words *w)
 }
 
 /* As main.c reads the command line. */
-static int read_words(const struct words *w, const struct plan_report *p, struct opts *ret,
+static int read_words(const struct words *w, const struct hint_job *p, struct opts *ret,
                       struct train_options *v, struct err *e)
 {
     const struct train_options *o = p->job->o;
@@ -109,7 +109,7 @@ static int read_words(const struct words *w, const struct plan_report *p, struct
 }
 
 /* A job with the tokenizer and the data of the one that is planned. */
-static int fits_as_read(const struct plan_report *p, struct opts *o, struct train_options *v,
+static int fits_as_read(const struct hint_job *p, struct opts *o, struct train_options *v,
                         struct err *e)
 {
     struct job j = {.opts = o, .o = v, .vocab = p->job->vocab, .packed = p->job->packed};
@@ -127,7 +127,7 @@ static int fits_as_read(const struct plan_report *p, struct opts *o, struct trai
     return code;
 }
 
-static bool text_fits(const struct plan_report *p, const char *text)
+static bool text_fits(const struct hint_job *p, const char *text)
 {
     struct words w;
     struct opts o = {0};
@@ -177,7 +177,7 @@ static void write_recompute(const struct train_options *o, const struct rank_con
 }
 
 /* The options by which `c` differs from what was planned. */
-static void write_options(const struct plan_report *p, const struct rank_config *c, struct buf *ret)
+static void write_options(const struct hint_job *p, const struct rank_config *c, struct buf *ret)
 {
     const struct train_options *o = p->job->o;
     const struct rank_config *was = &p->job->rank.config;
@@ -209,7 +209,7 @@ static void write_options(const struct plan_report *p, const struct rank_config 
 /* ---- looking for one --------------------------------------------------------------------------
  */
 
-static uint64_t least_limit(const struct plan_report *p)
+static uint64_t least_limit(const struct hint_job *p)
 {
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < p->limits; i++)
@@ -219,9 +219,9 @@ static uint64_t least_limit(const struct plan_report *p)
 
 /* Whether weights, gradients and moments alone may fit, by what they take now; a bound, since
  * embeddings are not shared out to stages. */
-static bool states_may_fit(const struct plan_report *p, const struct rank_config *c)
+static bool states_may_fit(const struct hint_job *p, const struct rank_config *c)
 {
-    const struct rank *r = &p->stage[p->largest];
+    const struct rank *r = p->largest;
     const struct layout *l = &c->layout, *was = &r->config.layout;
     double shares = (double)l->mesh.tp * l->mesh.pp / ((double)was->mesh.tp * was->mesh.pp);
     double before = (double)was->mesh.dp * was->mesh.cp, now = (double)l->mesh.dp * l->mesh.cp;
@@ -235,7 +235,7 @@ static bool states_may_fit(const struct plan_report *p, const struct rank_config
 }
 
 /* A stage of some layers, from plans of one and of two in each chunk. */
-static uint64_t guess_need(const struct plan_report *p, const struct rank_config *like, int pp)
+static uint64_t guess_need(const struct hint_job *p, const struct rank_config *like, int pp)
 {
     const struct dev_desc *desc = &p->job->rank.dev.desc;
     struct rank_config c = *like;
@@ -251,7 +251,7 @@ static uint64_t guess_need(const struct plan_report *p, const struct rank_config
     return one + (two - one) * (uint64_t)(like->spec.layers / stages - 1);
 }
 
-static bool try_config(const struct plan_report *p, const struct rank_config *c, struct buf *ret)
+static bool try_config(const struct hint_job *p, const struct rank_config *c, struct buf *ret)
 {
     struct layout_model m = spec_layout_model(&c->spec);
     m.seq_length = c->seq_length;
@@ -325,8 +325,7 @@ enum { CHANGES = sizeof(changes) / sizeof(changes[0]) };
 
 /* `tp` and `pp` times as many processes for a replica; false: these do not share out what there
  * is. More than there are only with `grow`. */
-static bool cut_replica(const struct plan_report *p, struct rank_config *c, int tp, int pp,
-                        bool grow)
+static bool cut_replica(const struct hint_job *p, struct rank_config *c, int tp, int pp, bool grow)
 {
     struct mesh *m = &c->layout.mesh;
     if (pp > 1 && c->layout.layers)
@@ -352,8 +351,8 @@ static bool cut_replica(const struct plan_report *p, struct rank_config *c, int 
 
 /* Tensor parallelism up to `most`, and stages: the fewest processes for a replica first, of these
  * as many for tensors as may be. `*all`: all of this together. */
-static bool find_cut(const struct plan_report *p, const struct rank_config *from, int most,
-                     bool grow, struct buf *ret)
+static bool find_cut(const struct hint_job *p, const struct rank_config *from, int most, bool grow,
+                     struct buf *ret)
 {
     int tp0 = from->layout.mesh.tp;
     for (int k = 2; k <= RANKS_MOST / 16; k *= 2)
@@ -370,7 +369,7 @@ static bool find_cut(const struct plan_report *p, const struct rank_config *from
 }
 
 /* Each change alone, as often as it takes. */
-static bool find_single(const struct plan_report *p, struct buf *ret)
+static bool find_single(const struct hint_job *p, struct buf *ret)
 {
     for (int i = 0; i < CHANGES; i++) {
         struct rank_config c = p->job->rank.config;
@@ -382,7 +381,7 @@ static bool find_single(const struct plan_report *p, struct buf *ret)
 }
 
 /* All of them, one after the other; *c has them at the end. */
-static bool find_together(const struct plan_report *p, struct rank_config *c, struct buf *ret)
+static bool find_together(const struct hint_job *p, struct rank_config *c, struct buf *ret)
 {
     for (int i = 0; i < CHANGES; i++)
         while (changes[i](c))
@@ -391,7 +390,7 @@ static bool find_together(const struct plan_report *p, struct rank_config *c, st
     return false;
 }
 
-bool plan_hint(const struct plan_report *p, struct buf *ret)
+bool hint_find(const struct hint_job *p, struct buf *ret)
 {
     const struct rank_config *now = &p->job->rank.config;
     const struct train_options *o = p->job->o;

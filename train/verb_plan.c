@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/plan_report.h"
+#include "train/verbs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +7,22 @@
 
 #include "base/core/mem.h"
 #include "train/engine/fit.h"
+#include "train/hint/hint.h"
 #include "train/options/stages.h"
-#include "train/verbs.h"
+
+/* `train plan`: what is said of a job that is planned (job_plan_rank): one process of each pipeline
+ * stage is planned, and the largest is described. */
+struct plan_report {
+    struct job *job;
+    struct rank *stage;          /* [pp] planned */
+    int largest;                 /* of them */
+    double flops;                /* of a step, of all processes */
+    double traffic[GROUP_COUNT]; /* bytes that the process sends which sends most */
+    double bubble;               /* share of a step in which a process waits for others */
+    uint64_t checkpoint;         /* bytes of its tensors */
+    struct mem_limit limit[MEM_LIMITS];
+    int limits;
+};
 
 /* ---- planning ---------------------------------------------------------------------------- */
 
@@ -53,7 +67,7 @@ static void add_stage(struct plan_report *p, int i)
         p->largest = i;
 }
 
-int plan_report_make(struct plan_report *ret, struct job *j, struct err *e)
+static int make_report(struct plan_report *ret, struct job *j, struct err *e)
 {
     const struct rank_config *c = &j->rank.config;
     struct mesh m = c->layout.mesh;
@@ -73,12 +87,26 @@ int plan_report_make(struct plan_report *ret, struct job *j, struct err *e)
     return code;
 }
 
-void plan_report_close(struct plan_report *p)
+/* Takes half-made ones, too. */
+static void close_report(struct plan_report *p)
 {
     for (int i = 0; p->stage && i < p->job->layout.mesh.pp; i++)
         rank_close(&p->stage[i]);
     free(p->stage);
     *p = (struct plan_report){0};
+}
+
+/* ERR_RESOURCE where it does not fit (fit.h); the hint names options with which it would. */
+static int check_report_fit(const struct plan_report *p, struct err *e)
+{
+    const struct rank *largest = &p->stage[p->largest];
+    const struct hint_job job = {p->job, largest, p->limit, p->limits};
+    int code = fit_check(largest, p->limit, p->limits, e);
+    struct buf text = {0};
+    if (code && e && hint_find(&job, &text))
+        err_hint(e, "it would fit with %s", buf_str(&text));
+    buf_finish(&text);
+    return code;
 }
 
 /* What the process takes beyond its slabs: initial weights while they are made, batches of the
@@ -194,7 +222,7 @@ static void add_traffic(const struct plan_report *p, struct buf *out)
         buf_adds(out, ", sent by a process in a step\n");
 }
 
-void plan_report_text(const struct plan_report *p, struct buf *out)
+static void write_text(const struct plan_report *p, struct buf *out)
 {
     const struct job *j = p->job;
     double tokens = (double)j->global_batch * (double)j->seq_length;
@@ -286,7 +314,7 @@ static void json_ops(const struct plan_report *p, struct buf *out)
     buf_adds(out, "}");
 }
 
-void plan_report_json(const struct plan_report *p, struct buf *out)
+static void write_json(const struct plan_report *p, struct buf *out)
 {
     const struct job *j = p->job;
     buf_adds(out, "{");
@@ -322,17 +350,7 @@ void plan_report_json(const struct plan_report *p, struct buf *out)
     jsonw_key(out, "cuda_graphs");
     buf_adds(out, j->rank.graphs.on ? "true, " : "false, ");
     jsonw_key(out, "fits");
-    buf_adds(out, plan_report_fit(p, NULL) ? "false}\n" : "true}\n");
-}
-
-int plan_report_fit(const struct plan_report *p, struct err *e)
-{
-    int code = fit_check(&p->stage[p->largest], p->limit, p->limits, e);
-    struct buf text = {0};
-    if (code && e && plan_hint(p, &text))
-        err_hint(e, "it would fit with %s", buf_str(&text));
-    buf_finish(&text);
-    return code;
+    buf_adds(out, check_report_fit(p, NULL) ? "false}\n" : "true}\n");
 }
 
 /* ---- the verb ---------------------------------------------------------------------------- */
@@ -365,16 +383,16 @@ int verb_plan(struct opts *opts, struct err *e)
         code = job_plan_rank(&j, e);
     struct plan_report p = {0};
     if (!code)
-        code = plan_report_make(&p, &j, e);
+        code = make_report(&p, &j, e);
     if (!code) {
         if (j.o->json)
-            plan_report_json(&p, &b);
+            write_json(&p, &b);
         else
-            plan_report_text(&p, &b);
+            write_text(&p, &b);
         fputs(buf_str(&b), stdout);
-        code = plan_report_fit(&p, e);
+        code = check_report_fit(&p, e);
     }
-    plan_report_close(&p);
+    close_report(&p);
     buf_finish(&b);
     job_close(&j);
     return code;
