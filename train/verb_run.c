@@ -149,12 +149,12 @@ static int save(struct run *r, struct err *e)
         code = job_put_files(j, s->w, e);
     code = job_agree(j, code, e);
     bool later = j->o->async_save;
-    if (!code && later)
+    if (!code && later) {
         code = save_snapshot(&j->rank, s->w, e);
-    if (!code && later)
-        code = job_agree(j, save_start(&j->rank, e), e);
-    else if (!code)
+        code = job_agree(j, code ? code : save_start(&j->rank, e), e);
+    } else if (!code) {
         code = state_save(&j->rank, s->w, j->rank.config.threads, e);
+    }
     if (code || !later)
         code = complete_save(r, code, e);
     journal_pause_over(&r->journal);

@@ -66,6 +66,12 @@ all=$(activations)
 plan --num-layers 6 --world-size 4 --cp 4
 out_has "context         4 processes share each sequence (p2p)"
 check awk "BEGIN {exit !($(activations) < $all / 2)}"
+optimizer() { sed -n 's/.*optimizer \([0-9.]*\) MiB.*/\1/p' .out; }
+plan --num-layers 6 --world-size 2 --cp 2
+all=$(optimizer)
+plan --num-layers 6 --world-size 2 --cp 2 --zero-stage 1
+err_lacks "has no effect with one data-parallel process"
+check awk "BEGIN {exit !($(optimizer) < $all * 0.7)}"
 plan --world-size 2 --cp 2 --json
 out_has '"context-parallel"'
 plan --world-size 2 --cp 2 --cp-comm-type all_gather a2a

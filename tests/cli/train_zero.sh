@@ -42,6 +42,22 @@ flip damaged/iter_0000012/param-00001.safetensors
 expect 0 "$TRAIN" run $tiny --save damaged --num_gpus 2 --tp 2
 err_has "damaged/iter_0000012 is passed over: damaged/iter_0000012/param-00001.safetensors"
 
+t "where one process has no earlier checkpoint, it says so and all end"
+cp -r damaged elsewhere
+rm -r elsewhere/iter_0000006
+flip elsewhere/iter_0000012/param-00001.safetensors
+node() { # RANK FOLDER
+    timeout 60 env RANK=$1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ * 89 % 12000)) \
+        WEFT_JOB_TOKEN=the-token-of-this-test "$TRAIN" run $tiny --train-iters 18 --tp 2 --save "$2"
+}
+node 1 elsewhere >node1.out 2>node1.err &
+expect 7 node 0 damaged
+_code=0
+wait $! || _code=$?
+check [ "$_code" = 7 ]
+check grep -q "no earlier checkpoint of that run is intact" node1.err
+check [ ! -e damaged/iter_0000018 ]
+
 t "gradients and weights on their way while others are computed: the same bytes"
 for stage in 0 1 3; do
     small="--num_gpus 2 --zero-stage $stage --ddp-bucket-size 5000"

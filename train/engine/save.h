@@ -41,7 +41,7 @@ void save_take(struct rank *r);
 
 /*
  * All ranks together; `w` is that of rank 0 and stays open until save_end, NULL on the others. The
- * snapshot holds what the rank saves when this returns.
+ * snapshot holds what the rank saves when this returns. A failure is that of the rank alone.
  */
 int save_snapshot(struct rank *r, struct ckpt_writer *w, struct err *e);
 

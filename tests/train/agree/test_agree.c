@@ -182,6 +182,13 @@ static void machines_and_places_are_told(void)
                        "   1  a                       1     0\n"
                        "   2  b?                      0     1\n"
                        "   3  a-name-of-a-machine     1     1\n");
+    buf_reset(&b);
+    agree_table(r[0].host, mesh_dense(1, 2, 2, 1), &b);
+    T_STR(buf_str(&b), "rank  machine                cp    dp\n"
+                       "   0  a                       0     0\n"
+                       "   1  a                       1     0\n"
+                       "   2  b?                      0     1\n"
+                       "   3  a-name-of-a-machine     1     1\n");
     struct mesh experts = mesh_dense(1, 1, 4, 1);
     experts.ep = 2;
     buf_reset(&b);
