@@ -90,5 +90,9 @@ expect 2 "$TRAIN" plan $tiny --world-size 3 --cp 3
 err_has "twice that, 6, not 32"
 expect 2 "$TRAIN" plan $tiny --world-size 3 --tp 2 --cp 2
 err_has "3 processes cannot be shared out to --tensor-model-parallel-size 2 x --context-parallel-size 2"
+odd="--hidden-size 31 --kv-channels 8 --seq-length 12 --micro-batch-size 1 --tp 4 --checkpoint-activations --distribute-saved-activations"
+expect 2 "$TRAIN" plan $tiny $odd --world-size 8 --cp 2
+err_has "1 x 6 x 31 numbers cannot be shared out to --tensor-model-parallel-size 4"
+expect 0 "$TRAIN" plan $tiny $odd --world-size 4
 expect 0 "$TRAIN" plan $tiny --cp-comm-type a2a
 err_has "--cp-comm-type has no effect with --context-parallel-size 1"
