@@ -18,7 +18,7 @@ struct cli {
     const char *like, *adapter, *rows, *base;
     int dtype;   /* CLI_DTYPES */
     int to;      /* CLI_FORMATS */
-    int outtype; /* enum gguf_outtype */
+    int outtype; /* GGUF_OUTTYPES */
     struct opt_list ignored_keys;
 };
 

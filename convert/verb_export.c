@@ -113,9 +113,11 @@ static int export_gguf(const struct hf_export *x, const char *dst, const struct 
 {
     struct gguf_plan p;
     struct transfer run = {.threads = (int)v->threads, .quiet = v->common.quiet};
-    struct buf report = {0};
+    struct buf report = {0}, type = {0};
     char *name = model_name(dst);
-    int code = gguf_plan(&p, x, (enum gguf_outtype)v->outtype, name, e);
+    opt_choice_word(GGUF_OUTTYPES, v->outtype, &type);
+    int code = gguf_plan(&p, x, buf_str(&type), name, e);
+    buf_finish(&type);
     free(name);
     if (code)
         return code;
@@ -244,10 +246,20 @@ static int peft_export(struct ckpt *tuned, const char *dst, const struct cli *v,
 
 /* ---- export: the verb ---------------------------------------------------------------------- */
 
+/* -1: auto. */
+static int dtype_of_choice(int choice)
+{
+    struct buf word = {0};
+    opt_choice_word(CLI_DTYPES, choice, &word);
+    const struct dtype_row *row = dtype_find_word(buf_str(&word));
+    BUG_ON(choice && !row, "--dtype %s", buf_str(&word));
+    buf_finish(&word);
+    return row ? dtype_of_row(row) : -1;
+}
+
 static int export_opened(struct ckpt *c, const char *dst, const struct cli *v,
                          const struct vocab_rows *rows, struct err *e)
 {
-    static const int dtypes[] = {-1, DTYPE_F32, DTYPE_F16, DTYPE_BF16};
     struct hf_export plan;
     struct exporting x = {.plan = &plan, .rows = rows};
     int code = rows ? vocab_rows_fit(rows, c, e) : vocabulary_of_ckpt(c, &x.tokenizer, e);
@@ -257,7 +269,7 @@ static int export_opened(struct ckpt *c, const char *dst, const struct cli *v,
         x.tokenizer = rows->tokenizer;
     struct hf_export_options o = {.like = v->like,
                                   .shard_size = (uint64_t)v->shard_size,
-                                  .dtype = dtypes[v->dtype],
+                                  .dtype = dtype_of_choice(v->dtype),
                                   .overwrite = v->overwrite,
                                   .rows = rows ? &rows->hf : NULL,
                                   .ids = {-1, ckpt_meta(c)->eod, -1}};

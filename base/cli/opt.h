@@ -213,6 +213,10 @@ enum opt_origin opts_origin(const struct opts *o, const char *name);
 /* Whether the verb has an option of that name. */
 bool opts_takes(const struct opts *o, const char *name);
 
+/* Appends the i-th of an OPT_CHOICE's words. */
+struct buf;
+void opt_choice_word(const char *choices, int i, struct buf *out);
+
 /* Whether an option of the verb is on: a switch that is set, a number other than 0, a text. */
 bool opts_is_on(const struct opts *o, const char *name);
 
@@ -260,7 +264,6 @@ typedef const char *opt_fact_fn(void *arg, const char *fact);
 void opts_warn_unused(const struct opts *o, opt_fact_fn *fact, void *arg);
 
 /* Appends the same warnings to `ret`, one per line. */
-struct buf;
 void opts_unused(const struct opts *o, opt_fact_fn *fact, void *arg, struct buf *ret);
 
 /* For what is known only later: "--json-keys has no effect: no input is JSONL", if it was given. */

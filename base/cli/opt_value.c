@@ -422,11 +422,11 @@ static void opt_value_add_list(struct buf *b, const struct opt_list *list)
     buf_addc(b, ']');
 }
 
-static void add_choice(struct buf *b, const char *choices, int i)
+void opt_choice_word(const char *choices, int i, struct buf *out)
 {
     for (; i > 0; i--)
         choices += strcspn(choices, "|") + 1;
-    buf_addf(b, "\"%.*s\"", (int)strcspn(choices, "|"), choices);
+    buf_add(out, choices, strcspn(choices, "|"));
 }
 
 bool opt_value_text(const struct opts *o, int row, struct buf *b)
@@ -451,7 +451,9 @@ bool opt_value_text(const struct opts *o, int row, struct buf *b)
         add_string(b, text);
         break;
     case OPT_CHOICE:
-        add_choice(b, r->meta, *(const int *)at);
+        buf_addc(b, '"');
+        opt_choice_word(r->meta, *(const int *)at, b);
+        buf_addc(b, '"');
         break;
     case OPT_LIST:
         opt_value_add_list(b, at);

@@ -59,7 +59,7 @@ static int check_step(const struct copy *c, const struct copy_step *s, struct er
             return misfit(c, s, "the summands have different shapes", e);
     for (size_t k = 0; k <= s->nmore; k++) {
         enum dtype d = k ? s->more[k - 1]->dtype : s->from->dtype;
-        if (!box_can_cast(d, t->dtype) || (floats && d == DTYPE_I32))
+        if (!box_can_cast(d, t->dtype) || (floats && !dtype_is_float((int)d)))
             return misfit(c, s, "its type cannot become that of the target", e);
     }
     return 0;

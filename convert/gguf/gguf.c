@@ -10,7 +10,7 @@
 #include "base/io/ranges.h"
 #include "train/tensor/box.h"
 
-enum { VERSION = 3, HALF_MAX = 65504, Q8_0_BYTES = 2 + GGUF_Q8_0_BLOCK };
+enum { VERSION = 3, HALF_MAX = 65504 };
 
 /* ---- keys ----------------------------------------------------------------------------------- */
 
@@ -82,16 +82,9 @@ struct gguf_out {
 uint64_t gguf_bytes(const struct gguf_tensor *t)
 {
     uint64_t n = (uint64_t)t->size[0] * (uint64_t)(t->rank > 1 ? t->size[1] : 1);
-    switch (t->type) {
-    case GGUF_F32:
-        return n * 4;
-    case GGUF_F16:
-    case GGUF_BF16:
-        return n * 2;
-    case GGUF_Q8_0:
-        return n / GGUF_Q8_0_BLOCK * Q8_0_BYTES;
-    }
-    BUG("type %d", (int)t->type);
+    struct gguf_type type;
+    BUG_ON(!gguf_type_find(t->type, &type), "type %u", t->type);
+    return n / type.block * type.bytes;
 }
 
 /* Everything before the data; sizes stand from the last to the first. */
@@ -110,7 +103,7 @@ static void put_header(struct gguf_out *g, const struct gguf_keys *k, struct buf
         put_u32(b, (uint32_t)t->rank);
         for (int d = t->rank - 1; d >= 0; d--)
             put_u64(b, (uint64_t)t->size[d]);
-        put_u32(b, (uint32_t)t->type);
+        put_u32(b, t->type);
         put_u64(b, offset);
         g->at[i] = offset;
         offset = align_up(offset + gguf_bytes(t), GGUF_ALIGNMENT);
@@ -179,7 +172,7 @@ void gguf_destroy(struct gguf_out *g)
 
 bool gguf_quantize_q8_0(const float *from, size_t n, unsigned char *to, size_t *ret_at)
 {
-    for (size_t b = 0; b < n; b += GGUF_Q8_0_BLOCK, to += Q8_0_BYTES) {
+    for (size_t b = 0; b < n; b += GGUF_Q8_0_BLOCK, to += GGUF_Q8_0_BYTES) {
         const float *x = from + b;
         float most = 0;
         for (size_t i = 0; i < GGUF_Q8_0_BLOCK; i++) {
@@ -208,7 +201,7 @@ static int write_q8_0(struct gguf_out *g, size_t target, uint64_t at, const floa
                       struct err *e)
 {
     const struct gguf_tensor *t = &g->tensor[target];
-    size_t bad = 0, bytes = n / GGUF_Q8_0_BLOCK * Q8_0_BYTES;
+    size_t bad = 0, bytes = n / GGUF_Q8_0_BLOCK * GGUF_Q8_0_BYTES;
     BUG_ON(at % GGUF_Q8_0_BLOCK || n % GGUF_Q8_0_BLOCK, "%zu elements from %llu of '%s'", n,
            (unsigned long long)at, t->name);
     unsigned char *q = mem_new(bytes + 1, 1);
@@ -224,8 +217,8 @@ static int write_q8_0(struct gguf_out *g, size_t target, uint64_t at, const floa
         code = err_hint(e, "--outtype f16 or f32 keeps it");
     }
     if (!code)
-        code =
-            outfile_write_at(&g->f, g->at[target] + at / GGUF_Q8_0_BLOCK * Q8_0_BYTES, q, bytes, e);
+        code = outfile_write_at(&g->f, g->at[target] + at / GGUF_Q8_0_BLOCK * GGUF_Q8_0_BYTES, q,
+                                bytes, e);
     free(q);
     return code;
 }
@@ -243,11 +236,12 @@ void gguf_sink(struct gguf_out *g, struct copy_sink *ret, struct copy_target **r
     struct copy_target *t = mem_new(g->n + 1, sizeof(*t));
     for (size_t i = 0; i < g->n; i++) {
         const struct gguf_tensor *from = &g->tensor[i];
+        struct gguf_type type = {.row = NULL};
+        gguf_type_find(from->type, &type);
         t[i] = (struct copy_target){.name = from->name,
                                     .size = {from->size[0], from->rank > 1 ? from->size[1] : 1},
-                                    .dtype = from->type == GGUF_F16    ? DTYPE_F16
-                                             : from->type == GGUF_BF16 ? DTYPE_BF16
-                                                                       : DTYPE_F32};
+                                    .dtype =
+                                        type.row ? (enum dtype)dtype_of_row(type.row) : DTYPE_F32};
     }
     *ret = (struct copy_sink){.target = t, .n = g->n, .write = write_gguf, .arg = g};
     *ret_target = t;

@@ -15,11 +15,9 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 #include "convert/copy/copy.h"
+#include "convert/gguf/gguf_type.h"
 
-enum { GGUF_ALIGNMENT = 32, GGUF_Q8_0_BLOCK = 32 /* elements */ };
-
-/* Types of tensors, with the numbers that the format has for them. */
-enum gguf_type { GGUF_F32 = 0, GGUF_F16 = 1, GGUF_Q8_0 = 8, GGUF_BF16 = 30 };
+enum { GGUF_ALIGNMENT = 32 };
 
 /* Types of values. */
 enum gguf_value {
@@ -51,7 +49,7 @@ struct gguf_tensor {
     const char *name;
     int rank; /* 1 or 2 */
     int64_t size[2];
-    enum gguf_type type; /* GGUF_Q8_0: size[1] is a multiple of GGUF_Q8_0_BLOCK */
+    uint32_t type; /* gguf_type.h; GGUF_Q8_0: size[1] is a multiple of GGUF_Q8_0_BLOCK */
 };
 
 /* Bytes of a tensor's data. */

@@ -78,33 +78,19 @@ static void add_real(struct gguf_plan *p, const char *arch, const char *key, dou
     gguf_add_float(&p->keys, arena_printf(&p->arena, "%s.%s", arch, key), v);
 }
 
-static enum gguf_type matrix_type(const struct hf_export *x, enum gguf_outtype type)
+/* The type of matrices; "auto": that of the embedding, but F64 becomes F32. */
+static struct gguf_type matrix_type(const struct hf_export *x, const char *outtype)
 {
-    switch (type) {
-    case GGUF_OUT_F32:
-        return GGUF_F32;
-    case GGUF_OUT_F16:
-        return GGUF_F16;
-    case GGUF_OUT_BF16:
-        return GGUF_BF16;
-    case GGUF_OUT_Q8_0:
-        return GGUF_Q8_0;
-    case GGUF_OUT_AUTO:
-        break;
-    }
-    return x->source[0].dtype == DTYPE_BF16  ? GGUF_BF16
-           : x->source[0].dtype == DTYPE_F16 ? GGUF_F16
-                                             : GGUF_F32;
+    struct gguf_type type = {.name = NULL};
+    enum dtype d = x->source[0].dtype;
+    bool found = strcmp(outtype, "auto")
+                     ? gguf_type_find_name(outtype, &type)
+                     : gguf_type_find(gguf_type_of(dtype_is_narrow(d) ? d : DTYPE_F32), &type);
+    BUG_ON(!found || type.file < 0, "a GGUF file of '%s'", outtype);
+    return type;
 }
 
-/* The number that general.file_type has for it. */
-static uint32_t file_type(enum gguf_type t)
-{
-    return t == GGUF_F32 ? 0 : t == GGUF_F16 ? 1 : t == GGUF_Q8_0 ? 7 : 32;
-}
-
-static void put_keys(struct gguf_plan *p, const struct hf_model *m, enum gguf_type type,
-                     const char *name)
+static void put_keys(struct gguf_plan *p, const struct hf_model *m, int file_type, const char *name)
 {
     const struct spec *s = &m->spec;
     const char *arch = archs[m->family].name;
@@ -129,7 +115,7 @@ static void put_keys(struct gguf_plan *p, const struct hf_model *m, enum gguf_ty
              s->norm == SPEC_RMSNORM ? "attention.layer_norm_rms_epsilon"
                                      : "attention.layer_norm_epsilon",
              s->norm_eps);
-    gguf_add_u32(&p->keys, "general.file_type", file_type(type));
+    gguf_add_u32(&p->keys, "general.file_type", (uint64_t)file_type);
     gguf_add_u32(&p->keys, "general.quantization_version", QUANTIZATION_VERSION);
 }
 
@@ -170,20 +156,19 @@ static int64_t *pair_order(int64_t heads, int64_t d)
 }
 
 static void add_target(struct gguf_plan *p, const char *name, const struct hf_global *g,
-                       enum gguf_type type)
+                       uint32_t type)
 {
     struct gguf_tensor *t = &p->tensor[p->n++];
     *t = (struct gguf_tensor){name, g->rank, {g->size[0], g->size[1]}, type};
     if (t->rank == 1 || !strcmp(name, "position_embd.weight"))
-        t->type = GGUF_F32;
+        t->type = gguf_type_of(DTYPE_F32);
     if (t->type == GGUF_Q8_0 && t->size[1] % GGUF_Q8_0_BLOCK) {
-        t->type = GGUF_F16; /* as llama.cpp's converter does */
+        t->type = gguf_type_of(DTYPE_F16); /* as llama.cpp's converter does */
         p->narrow++;
     }
 }
 
-static int add_tensors(struct gguf_plan *p, const struct hf_export *x, enum gguf_type type,
-                       struct err *e)
+static int add_tensors(struct gguf_plan *p, const struct hf_export *x, uint32_t type, struct err *e)
 {
     const struct gguf_arch *a = &archs[x->model.family];
     const struct spec *s = &x->model.spec;
@@ -241,7 +226,7 @@ static void add_freqs(struct gguf_plan *p, const struct spec *s)
                                                : 1 / ((1 - share) / s->rope_factor + share));
     }
     const struct hf_global g = {"rope_freqs.weight", 1, {n, 1}};
-    add_target(p, g.name, &g, GGUF_F32);
+    add_target(p, g.name, &g, gguf_type_of(DTYPE_F32));
     p->extra = (struct copy_source){
         .name = g.name, .size = {n, 1}, .dtype = DTYPE_F32, .read = read_freqs, .file = p->freqs};
     p->step[p->nsteps++] =
@@ -283,7 +268,7 @@ static int check_model(const struct hf_export *x, struct err *e)
     return 0;
 }
 
-int gguf_plan(struct gguf_plan *ret, const struct hf_export *x, enum gguf_outtype type,
+int gguf_plan(struct gguf_plan *ret, const struct hf_export *x, const char *outtype,
               const char *name, struct err *e)
 {
     struct gguf_plan *p = ret;
@@ -291,11 +276,11 @@ int gguf_plan(struct gguf_plan *ret, const struct hf_export *x, enum gguf_outtyp
     int code = check_model(x, e);
     if (code)
         return code;
-    enum gguf_type matrix = matrix_type(x, type);
+    struct gguf_type matrix = matrix_type(x, outtype);
     p->tensor = mem_new(x->map.globals + 1, sizeof(*p->tensor));
     p->step = mem_new(x->map.globals + 1, sizeof(*p->step));
-    put_keys(p, &x->model, matrix, name);
-    code = add_tensors(p, x, matrix, e);
+    put_keys(p, &x->model, matrix.file, name);
+    code = add_tensors(p, x, matrix.number, e);
     if (!code && x->model.spec.rope_scaling == SPEC_ROPE_LLAMA3 &&
         x->model.spec.position == SPEC_ROPE)
         add_freqs(p, &x->model.spec);

@@ -10,8 +10,7 @@
 #include "convert/gguf/gguf.h"
 #include "convert/hf/hf_export.h"
 
-/* Types of the matrices; vectors and learned positions are always F32. */
-enum gguf_outtype { GGUF_OUT_AUTO, GGUF_OUT_F32, GGUF_OUT_F16, GGUF_OUT_BF16, GGUF_OUT_Q8_0 };
+/* Types of the matrices (gguf_type.h); vectors and learned positions are always F32. */
 #define GGUF_OUTTYPES "auto|f32|f16|bf16|q8_0"
 
 /* A file that is going to be. */
@@ -31,9 +30,10 @@ struct gguf_plan {
 
 /*
  * Plans and checks it, from a planned export, which must live on. ERR_USAGE names what of the model
- * GGUF's architectures have no place for, or a family that is not written. `name` is the model's.
+ * GGUF's architectures have no place for, or a family that is not written. `outtype` is one of
+ * GGUF_OUTTYPES, `name` the model's.
  */
-int gguf_plan(struct gguf_plan *ret, const struct hf_export *x, enum gguf_outtype type,
+int gguf_plan(struct gguf_plan *ret, const struct hf_export *x, const char *outtype,
               const char *name, struct err *e);
 void gguf_plan_finish(struct gguf_plan *p);
 

@@ -17,26 +17,6 @@
 
 enum { COUNT_MAX = 1 << 20, RANK_MAX = 4, NEST_MAX = 4, ALIGNMENT_MAX = 1 << 20 };
 
-/* Types of tensors: elements of a block and its bytes. */
-static const struct kind {
-    uint32_t number;
-    const char *name;
-    uint32_t block, bytes;
-} kinds[] = {
-    {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},
-    {3, "Q4_1", 32, 20},      {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},
-    {8, "Q8_0", 32, 34},      {9, "Q8_1", 32, 40},      {10, "Q2_K", 256, 84},
-    {11, "Q3_K", 256, 110},   {12, "Q4_K", 256, 144},   {13, "Q5_K", 256, 176},
-    {14, "Q6_K", 256, 210},   {15, "Q8_K", 256, 292},   {16, "IQ2_XXS", 256, 66},
-    {17, "IQ2_XS", 256, 74},  {18, "IQ3_XXS", 256, 98}, {19, "IQ1_S", 256, 50},
-    {20, "IQ4_NL", 32, 18},   {21, "IQ3_S", 256, 110},  {22, "IQ2_S", 256, 82},
-    {23, "IQ4_XS", 256, 136}, {24, "I8", 1, 1},         {25, "I16", 1, 2},
-    {26, "I32", 1, 4},        {27, "I64", 1, 8},        {28, "F64", 1, 8},
-    {29, "IQ1_M", 256, 56},   {30, "BF16", 1, 2},       {34, "TQ1_0", 256, 54},
-    {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17},    {40, "NVFP4", 64, 36},
-    {41, "Q1_0", 128, 18},
-};
-
 struct gguf_reader {
     const char *name;
     const unsigned char *p;
@@ -184,14 +164,6 @@ static void read_key(struct gguf_reader *r, bool first)
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
-static const struct kind *find_kind(uint32_t number)
-{
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (kinds[i].number == number)
-            return &kinds[i];
-    return NULL;
-}
-
 static void read_tensor(struct gguf_reader *r, struct st_entry *t)
 {
     size_t n;
@@ -209,18 +181,20 @@ static void read_tensor(struct gguf_reader *r, struct st_entry *t)
         if (size > INT64_MAX || !checked_mul(all, size, &all))
             gguf_fail(r, "a tensor of more than 2^64 elements");
     }
-    const struct kind *k = find_kind(load_u32(next(r, 4)));
+    struct gguf_type type;
+    bool known = gguf_type_find(load_u32(next(r, 4)), &type);
     t->begin = load_u64(next(r, 8));
-    if (!k)
+    if (!known)
         gguf_fail(r, "a tensor of a type that weft does not know");
     if (r->code)
         return;
     t->rank = (int)rank;
     t->name = arena_strndup(r->arena, name, n);
-    t->dtype_name = k->name;
-    st_type(k->name, t);
-    if (!rank || t->size[rank - 1] % k->block || !checked_mul(all / k->block, k->bytes, &all) ||
-        !checked_add(t->begin, all, &t->end))
+    t->dtype_name = type.name;
+    if (type.row)
+        st_set_type(t, type.row);
+    if (!rank || t->size[rank - 1] % type.block ||
+        !checked_mul(all / type.block, type.bytes, &all) || !checked_add(t->begin, all, &t->end))
         gguf_fail(r, "a tensor whose sizes its type cannot have");
 }
 

@@ -104,10 +104,8 @@ static int place_entry(const struct hf_folder *f, struct hf_adapter *a, const st
     if (at == f->map.tensors)
         return err_set(e, ERR_DATA, "%s: tensor '%.200s' belongs to no tensor of %s", a->path,
                        t->name, f->path);
-    if (t->dtype < 0 || t->dtype == DTYPE_I32)
-        return err_set(e, ERR_DATA,
-                       "%s: tensor '%.200s' is of type %s, expected F32, F64, F16 or BF16", a->path,
-                       t->name, t->dtype_name);
+    if (hf_check_type(a->path, t, e))
+        return ERR_DATA;
     struct hf_adapted *to = &a->of[at];
     const struct st_entry **slot = first || e1 ? &to->a : second || e2 ? &to->b : &to->whole;
     bool same = false;

@@ -184,6 +184,14 @@ static bool find_either(const struct hf_folder *f, const char *name, struct hf_f
            (!strcmp(name, hf_name_head(f->model.family)) && find_tensor(f, "lm_head.weight", ret));
 }
 
+int hf_check_type(const char *file, const struct st_entry *t, struct err *e)
+{
+    if (dtype_is_float(t->dtype))
+        return 0;
+    return err_set(e, ERR_DATA, "%s: tensor '%.200s' is of type %s, expected %s", file, t->name,
+                   t->dtype_name, dtype_floats);
+}
+
 void hf_add_shape(struct buf *b, int rank, const int64_t *size)
 {
     for (int d = 0; d < rank; d++)
@@ -208,11 +216,7 @@ static int check_tensor(const struct hf_folder *f, const struct hf_tensor *want,
         buf_finish(&should);
         return ERR_DATA;
     }
-    if (t->dtype < 0 || t->dtype == DTYPE_I32)
-        return err_set(e, ERR_DATA,
-                       "%s: tensor '%.200s' is of type %s, expected F32, F64, F16 or BF16",
-                       f->shard[at->shard].path, t->name, t->dtype_name);
-    return 0;
+    return hf_check_type(f->shard[at->shard].path, t, e);
 }
 
 /* Finds the tensors of the model. */

@@ -23,6 +23,9 @@ void hf_pass(struct hf_folder *f, struct hf_found at, const char *why);
 /* Sizes as "[2, 3]". */
 void hf_add_shape(struct buf *b, int rank, const int64_t *size);
 
+/* ERR_DATA when the tensor of the file is not of numbers that weights can be. */
+int hf_check_type(const char *file, const struct st_entry *t, struct err *e);
+
 /* A folder of Meta's: params.json and consolidated.NN.pth. */
 bool hf_meta_is(const char *path);
 int hf_meta_fill(struct hf_folder *f, const struct hf_ignore *ignore, struct err *e);

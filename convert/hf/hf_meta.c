@@ -273,7 +273,7 @@ static void write_config(const struct params *p, bool tied, enum dtype d, struct
     buf_addf(b,
              ",\n  \"tie_word_embeddings\": %s,\n  \"torch_dtype\": \"%s\",\n"
              "  \"use_cache\": true,\n  \"vocab_size\": %lld\n}\n",
-             tied ? "true" : "false", hf_dtype_name(d), (long long)p->vocab);
+             tied ? "true" : "false", dtype_word(d), (long long)p->vocab);
 }
 
 static int meta_read_config(struct hf_folder *f, const struct hf_ignore *ignore, struct err *e)
@@ -341,11 +341,7 @@ static int meta_check_tensor(const struct hf_folder *f, const struct hf_global *
         buf_finish(&should);
         return ERR_DATA;
     }
-    if (t->dtype < 0 || t->dtype == DTYPE_I32)
-        return err_set(e, ERR_DATA,
-                       "%s: tensor '%.200s' is of type %s, expected F32, F64, F16 or BF16",
-                       f->shard[k].path, t->name, t->dtype_name);
-    return 0;
+    return hf_check_type(f->shard[k].path, t, e);
 }
 
 /* A global tensor in every file; what is whole must be the same in all. */

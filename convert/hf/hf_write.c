@@ -5,15 +5,6 @@
 
 #include "base/format/json.h"
 
-const char *hf_dtype_name(enum dtype d)
-{
-    static const char *const name[DTYPE_COUNT] = {
-        [DTYPE_F32] = "float32",   [DTYPE_F64] = "float64", [DTYPE_I32] = "int32",
-        [DTYPE_BF16] = "bfloat16", [DTYPE_F16] = "float16",
-    };
-    return name[d];
-}
-
 /* ---- members of an object ------------------------------------------------------------------ */
 
 static void put_key(struct buf *b, const char *key)
@@ -331,13 +322,13 @@ int hf_config_again(const char *name, const char *text, size_t n, const struct h
         n--;
     buf_add(out, text, n);
     if (!old)
-        put_text(out, "torch_dtype", hf_dtype_name(d));
-    else if (old->kind != JSON_STRING || strcmp(old->string, hf_dtype_name(d)))
-        set_text(out, "torch_dtype", hf_dtype_name(d));
+        put_text(out, "torch_dtype", dtype_word(d));
+    else if (old->kind != JSON_STRING || strcmp(old->string, dtype_word(d)))
+        set_text(out, "torch_dtype", dtype_word(d));
     if (!new)
-        put_text(out, "dtype", hf_dtype_name(d));
-    else if (new->kind != JSON_STRING || strcmp(new->string, hf_dtype_name(d)))
-        set_text(out, "dtype", hf_dtype_name(d));
+        put_text(out, "dtype", dtype_word(d));
+    else if (new->kind != JSON_STRING || strcmp(new->string, dtype_word(d)))
+        set_text(out, "dtype", dtype_word(d));
     if (m->spec.position == SPEC_ROPE) {
         bool newer = member(o, "rope_parameters") != NULL;
         add_older(out, o, m);
@@ -545,8 +536,8 @@ void hf_config_new(const struct hf_model *m, enum dtype d, struct hf_ids ids, st
     put_id(out, "bos_token_id", ids.bos);
     put_id(out, "eos_token_id", ids.eos);
     put_id(out, "pad_token_id", ids.pad);
-    put_text(out, "torch_dtype", hf_dtype_name(d));
-    put_text(out, "dtype", hf_dtype_name(d));
+    put_text(out, "torch_dtype", dtype_word(d));
+    put_text(out, "dtype", dtype_word(d));
     put_bool(out, "use_cache", true);
     buf_adds(out, "\n}\n");
 }

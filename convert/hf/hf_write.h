@@ -18,9 +18,6 @@ struct hf_ids {
     int64_t bos, eos, pad;
 };
 
-/* "float32" */
-const char *hf_dtype_name(enum dtype d);
-
 /*
  * The configuration that a model was imported with, its text as it stands but for what must change:
  * the type of the weights, and the other spelling of what stands in one alone. ERR_DATA for a text

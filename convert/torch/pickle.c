@@ -231,13 +231,10 @@ static void add_items(struct machine *m, enum pickle_kind kind, size_t n)
 
 static void push_global(struct machine *m, const char *text)
 {
-    const char *const *name = m->globals->name;
-    for (int64_t i = 0; name[i]; i++) {
-        if (strcmp(name[i], text) != 0)
-            continue;
+    int64_t index = m->globals->find(text);
+    if (index >= 0) {
         struct pickle_value *v = new_value(m, PICKLE_GLOBAL);
-        v->integer = i;
-        v->text = name[i];
+        v->integer = index;
         push(m, v);
         return;
     }

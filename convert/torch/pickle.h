@@ -37,15 +37,15 @@ struct pickle_value {
     enum pickle_kind kind;
     int64_t integer;  /* of PICKLE_BOOL and PICKLE_INT; PICKLE_GLOBAL: its index */
     double real;      /* of PICKLE_REAL */
-    const char *text; /* with a NUL behind; PICKLE_GLOBAL: "module.name" */
+    const char *text; /* of PICKLE_TEXT and PICKLE_BYTES; with a NUL behind */
     struct pickle_value **child;
     size_t n, cap; /* of `child`; of `text` the length without the NUL */
 };
 
-/* Names that may occur, "module.name", ended by NULL. `ordered` is the index of OrderedDict, which
- * is a PICKLE_DICT in the tree. */
+/* `find` gives the index of a name that may occur, "module.name", and -1 for any other. `ordered`
+ * is the index of OrderedDict, which is a PICKLE_DICT in the tree. */
 struct pickle_globals {
-    const char *const *name;
+    int64_t (*find)(const char *name);
     int64_t ordered;
 };
 

@@ -17,59 +17,57 @@
 
 enum { NESTING_MAX = 32, VISITS_MAX = 4 << 20 };
 
-/* Every name that a pickle of tensors may have, what it is, and the type that it stands for. */
-enum role { ORDERED, REBUILD, REBUILD_V3, WRAP, STORAGE, UNTYPED, TYPE, OTHER };
-#define GLOBALS(X)                                                                                 \
-    X("collections.OrderedDict", ORDERED, NULL)                                                    \
-    X("torch._utils._rebuild_tensor", REBUILD, NULL)                                               \
-    X("torch._utils._rebuild_tensor_v2", REBUILD, NULL)                                            \
-    X("torch._utils._rebuild_tensor_v3", REBUILD_V3, NULL)                                         \
-    X("torch._utils._rebuild_parameter", WRAP, NULL)                                               \
-    X("torch._utils._rebuild_parameter_with_state", WRAP, NULL)                                    \
-    X("torch.nn.parameter.Parameter", WRAP, NULL)                                                  \
-    X("torch.FloatStorage", STORAGE, "F32")                                                        \
-    X("torch.DoubleStorage", STORAGE, "F64")                                                       \
-    X("torch.HalfStorage", STORAGE, "F16")                                                         \
-    X("torch.BFloat16Storage", STORAGE, "BF16")                                                    \
-    X("torch.LongStorage", STORAGE, "I64")                                                         \
-    X("torch.IntStorage", STORAGE, "I32")                                                          \
-    X("torch.ShortStorage", STORAGE, "I16")                                                        \
-    X("torch.CharStorage", STORAGE, "I8")                                                          \
-    X("torch.ByteStorage", STORAGE, "U8")                                                          \
-    X("torch.BoolStorage", STORAGE, "BOOL")                                                        \
-    X("torch.ComplexFloatStorage", STORAGE, "C64")                                                 \
-    X("torch.storage.UntypedStorage", UNTYPED, NULL)                                               \
-    X("torch.UntypedStorage", UNTYPED, NULL)                                                       \
-    X("torch.float32", TYPE, "F32")                                                                \
-    X("torch.float64", TYPE, "F64")                                                                \
-    X("torch.float16", TYPE, "F16")                                                                \
-    X("torch.bfloat16", TYPE, "BF16")                                                              \
-    X("torch.float8_e4m3fn", TYPE, "F8_E4M3")                                                      \
-    X("torch.float8_e5m2", TYPE, "F8_E5M2")                                                        \
-    X("torch.float8_e4m3fnuz", TYPE, "F8_E4M3FNUZ")                                                \
-    X("torch.float8_e5m2fnuz", TYPE, "F8_E5M2FNUZ")                                                \
-    X("torch.float8_e8m0fnu", TYPE, "F8_E8M0")                                                     \
-    X("torch.int64", TYPE, "I64")                                                                  \
-    X("torch.int32", TYPE, "I32")                                                                  \
-    X("torch.int16", TYPE, "I16")                                                                  \
-    X("torch.int8", TYPE, "I8")                                                                    \
-    X("torch.uint64", TYPE, "U64")                                                                 \
-    X("torch.uint32", TYPE, "U32")                                                                 \
-    X("torch.uint16", TYPE, "U16")                                                                 \
-    X("torch.uint8", TYPE, "U8")                                                                   \
-    X("torch.bool", TYPE, "BOOL")                                                                  \
-    X("torch.complex64", TYPE, "C64")                                                              \
-    X("torch.Size", OTHER, NULL)                                                                   \
-    X("torch.device", OTHER, NULL)
-
-#define GLOBAL_NAME(name, role, type) name,
-#define GLOBAL_ROLE(name, role, type) {role, type},
-static const char *const global_name[] = {GLOBALS(GLOBAL_NAME) NULL};
+/* Every name that a pickle of tensors may have but those of types, which dtype.h has. */
+enum role { ORDERED, REBUILD, REBUILD_V3, WRAP, UNTYPED, OTHER, STORAGE, TYPE };
 static const struct {
+    const char *name;
     enum role role;
-    const char *type;
-} global[] = {GLOBALS(GLOBAL_ROLE)};
-static const struct pickle_globals globals = {global_name, 0};
+} named[] = {
+    {"collections.OrderedDict", ORDERED},
+    {"torch._utils._rebuild_tensor", REBUILD},
+    {"torch._utils._rebuild_tensor_v2", REBUILD},
+    {"torch._utils._rebuild_tensor_v3", REBUILD_V3},
+    {"torch._utils._rebuild_parameter", WRAP},
+    {"torch._utils._rebuild_parameter_with_state", WRAP},
+    {"torch.nn.parameter.Parameter", WRAP},
+    {"torch.storage.UntypedStorage", UNTYPED},
+    {"torch.UntypedStorage", UNTYPED},
+    {"torch.Size", OTHER},
+    {"torch.device", OTHER},
+};
+enum { NAMED = sizeof(named) / sizeof(named[0]) };
+
+/* Behind the rows of `named` each type has two indices: of its storage class, and of its own name.
+ */
+static int64_t find_global(const char *name)
+{
+    for (int64_t i = 0; i < NAMED; i++)
+        if (!strcmp(name, named[i].name))
+            return i;
+    if (strncmp(name, "torch.", 6) != 0)
+        return -1;
+    for (int64_t i = 0; dtype_rows[i].name; i++) {
+        const struct dtype_row *r = &dtype_rows[i];
+        if (r->storage && !strcmp(name + 6, r->storage))
+            return NAMED + 2 * i;
+        if (r->word && !strcmp(name + 6, r->word))
+            return NAMED + 2 * i + 1;
+    }
+    return -1;
+}
+
+static enum role global_role(int64_t index)
+{
+    return index < NAMED ? named[index].role : (index - NAMED) % 2 ? TYPE : STORAGE;
+}
+
+/* Of a STORAGE or a TYPE. */
+static const struct dtype_row *global_type(int64_t index)
+{
+    return &dtype_rows[(index - NAMED) / 2];
+}
+
+static const struct pickle_globals globals = {find_global, 0};
 
 struct pt_reader {
     const char *name; /* of the file */
@@ -91,7 +89,7 @@ static int bad(struct pt_reader *r, const char *why)
 
 static bool is_global(const struct pickle_value *v, enum role role)
 {
-    return v->kind == PICKLE_GLOBAL && global[v->integer].role == role;
+    return v->kind == PICKLE_GLOBAL && global_role(v->integer) == role;
 }
 
 /* ("storage", class, key, location, elements): where its bytes lie, and their type if it has one */
@@ -115,7 +113,7 @@ static int read_storage(struct pt_reader *r, const struct pickle_value *v, struc
         return bad(r, "its bytes in the archive are compressed, expected stored ones");
     uint64_t bytes = (uint64_t)p[4]->integer;
     if (is_global(p[1], STORAGE)) {
-        st_type(global[p[1]->integer].type, &t->entry);
+        st_set_type(&t->entry, global_type(p[1]->integer));
         if (!checked_mul(bytes, (uint64_t)t->entry.bits / 8, &bytes))
             bytes = UINT64_MAX;
     }
@@ -182,7 +180,7 @@ static int read_view(struct pt_reader *r, bool v3, const struct pickle_value *ar
     if (code)
         return code;
     if (v3)
-        st_type(global[p[6]->integer].type, &t->entry);
+        st_set_type(&t->entry, global_type(p[6]->integer));
     if (!t->entry.bits)
         return bad(r, "its storage has no type");
     width = (uint64_t)t->entry.bits / 8;

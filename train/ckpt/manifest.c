@@ -417,10 +417,10 @@ static int check_size(const struct reader *r, const struct ckpt_manifest_tensor 
 static int read_kind(const struct reader *r, const struct json *o, struct ckpt_manifest_tensor *t)
 {
     const char *type = NULL, *sum = NULL;
-    int code = read_text(r, o, "dtype", &type), d = 0;
-    while (!code && d < DTYPE_COUNT && strcmp(type, dtype_name((enum dtype)d)) != 0)
-        d++;
-    if (!code && d == DTYPE_COUNT)
+    int code = read_text(r, o, "dtype", &type);
+    const struct dtype_row *row = code ? NULL : dtype_find_name(type);
+    int d = row ? dtype_of_row(row) : -1;
+    if (!code && d < 0)
         code = manifest_bad(r, type, "is the dtype of a tensor, which this weft does not know");
     if (code)
         return code;

@@ -13,23 +13,6 @@
 #include "base/format/json.h"
 #include "base/core/mem.h"
 
-static const struct {
-    const char *name;
-    int bits, dtype;
-} types[] = {
-    {"F32", 32, DTYPE_F32}, {"F64", 64, DTYPE_F64},
-    {"I32", 32, DTYPE_I32}, {"BF16", 16, DTYPE_BF16},
-    {"F16", 16, DTYPE_F16}, {"BOOL", 8, -1},
-    {"F4", 4, -1},          {"F6_E2M3", 6, -1},
-    {"F6_E3M2", 6, -1},     {"U8", 8, -1},
-    {"I8", 8, -1},          {"F8_E5M2", 8, -1},
-    {"F8_E4M3", 8, -1},     {"F8_E8M0", 8, -1},
-    {"F8_E4M3FNUZ", 8, -1}, {"F8_E5M2FNUZ", 8, -1},
-    {"I16", 16, -1},        {"U16", 16, -1},
-    {"U32", 32, -1},        {"C64", 64, -1},
-    {"I64", 64, -1},        {"U64", 64, -1},
-};
-
 /* ---- reading: one entry -------------------------------------------------------------------- */
 
 static int safetensors_bad(const char *name, const struct json *t, const char *why, struct err *e)
@@ -37,17 +20,11 @@ static int safetensors_bad(const char *name, const struct json *t, const char *w
     return err_set(e, ERR_DATA, "%s: tensor '%.200s': %s", name, t->key, why);
 }
 
-bool st_type(const char *name, struct st_entry *ret)
+void st_set_type(struct st_entry *t, const struct dtype_row *type)
 {
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (strcmp(name, types[i].name) != 0)
-            continue;
-        ret->dtype_name = types[i].name;
-        ret->bits = types[i].bits;
-        ret->dtype = types[i].dtype;
-        return true;
-    }
-    return false;
+    t->dtype_name = type->name;
+    t->bits = type->bits;
+    t->dtype = dtype_of_row(type);
 }
 
 static int read_dtype(const char *name, const struct json *t, struct st_entry *ret, struct err *e)
@@ -57,10 +34,12 @@ static int read_dtype(const char *name, const struct json *t, struct st_entry *r
         return safetensors_bad(name, t, "no dtype", e);
     if (strlen(v->string) != v->length)
         return safetensors_bad(name, t, "a NUL in the dtype", e);
-    if (st_type(v->string, ret))
-        return 0;
-    return err_set(e, ERR_DATA, "%s: tensor '%.200s': the dtype '%.40s' is not known", name, t->key,
-                   v->string);
+    const struct dtype_row *type = dtype_find_name(v->string);
+    if (!type)
+        return err_set(e, ERR_DATA, "%s: tensor '%.200s': the dtype '%.40s' is not known", name,
+                       t->key, v->string);
+    st_set_type(ret, type);
+    return 0;
 }
 
 static bool is_count(const struct json *v)

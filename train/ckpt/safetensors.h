@@ -94,8 +94,8 @@ int st_check(const struct st_file *s, struct err *e);
 int st_bytes(const struct st_file *s, uint64_t at, void *p, size_t n, struct err *e);
 /* The same without being noted. */
 int st_raw(const struct st_file *s, uint64_t at, void *p, size_t n, struct err *e);
-/* Fills dtype_name, bits and dtype from a name that FORMAT.md lists; false: another one. */
-bool st_type(const char *name, struct st_entry *ret);
+/* Fills dtype_name, bits and dtype. */
+void st_set_type(struct st_entry *t, const struct dtype_row *type);
 /* Sorts the entries and makes by_name. */
 void st_index(struct st_file *s);
 

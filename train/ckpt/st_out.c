@@ -29,17 +29,9 @@ struct st_out {
     bool in_folder;
 };
 
-/* The reference's order of types, ascending; it decides between those of equal width. */
-static int type_order(enum dtype d)
-{
-    static const int order[DTYPE_COUNT] = {
-        [DTYPE_F16] = 0, [DTYPE_BF16] = 1, [DTYPE_I32] = 2, [DTYPE_F32] = 3, [DTYPE_F64] = 4};
-    return order[d];
-}
-
 int st_order(enum dtype a_type, const char *a, enum dtype b_type, const char *b)
 {
-    int order = type_order(b_type) - type_order(a_type);
+    int order = dtype_rows[b_type].order - dtype_rows[a_type].order;
     return order ? order : strcmp(a, b);
 }
 

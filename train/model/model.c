@@ -43,13 +43,10 @@ struct vocab_part model_vocab(const struct model *m)
 static double embed_scale(const struct model *m)
 {
     double root = sqrt((double)m->spec->hidden);
-    int exponent;
-    if (!m->spec->embed_scale || m->ops->real == DTYPE_F64)
-        return m->spec->embed_scale ? root : 0;
-    if (m->ops->real == DTYPE_F32)
-        return (double)(float)root;
+    int exponent, digits = dtype_rows[m->ops->real].digits;
+    if (!m->spec->embed_scale)
+        return 0;
     double fraction = frexp(root, &exponent);
-    int digits = m->ops->real == DTYPE_F16 ? 11 : 8; /* binary, of fp16 or bf16 */
     return ldexp(nearbyint(ldexp(fraction, digits)), exponent - digits);
 }
 

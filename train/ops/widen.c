@@ -125,7 +125,7 @@ static struct tensor *tensor_at(union args *a, size_t at)
 
 static bool is_narrow(struct tensor t)
 {
-    return !tensor_none(t) && (t.dtype == DTYPE_BF16 || t.dtype == DTYPE_F16);
+    return !tensor_none(t) && dtype_is_narrow(t.dtype);
 }
 
 /* What a call does with a field, where its flags decide. */

@@ -91,43 +91,39 @@ static float odd_float(double d)
 
 bool box_can_cast(enum dtype from, enum dtype to)
 {
-    return from == to || (from != DTYPE_I32 && to != DTYPE_I32);
+    return from == to || (dtype_is_float((int)from) && dtype_is_float((int)to));
 }
 
-static double load(const char *p, enum dtype t)
+static float half_to_float(uint16_t h, enum dtype t)
 {
-    float f;
-    double d;
-    uint16_t h;
     switch (t) {
-    case DTYPE_F64:
-        memcpy(&d, p, sizeof(d));
-        return d;
+    case DTYPE_BF16:
+        return from_bf16(h);
+    case DTYPE_F16:
+        return from_f16(h);
     case DTYPE_F32:
-        memcpy(&f, p, sizeof(f));
-        return (double)f;
-    default:
-        memcpy(&h, p, sizeof(h));
-        return (double)(t == DTYPE_BF16 ? from_bf16(h) : from_f16(h));
+    case DTYPE_F64:
+    case DTYPE_I32:
+    case DTYPE_COUNT:
+        break;
     }
+    BUG("a cast from dtype %d", (int)t);
 }
 
-static void store(char *p, enum dtype t, double d)
+static uint16_t half_of_float(float f, enum dtype t)
 {
-    float f = (float)d;
-    uint16_t h;
     switch (t) {
-    case DTYPE_F64:
-        memcpy(p, &d, sizeof(d));
-        return;
+    case DTYPE_BF16:
+        return to_bf16(f);
+    case DTYPE_F16:
+        return to_f16(f);
     case DTYPE_F32:
-        memcpy(p, &f, sizeof(f));
-        return;
-    default:
-        f = odd_float(d);
-        h = t == DTYPE_BF16 ? to_bf16(f) : to_f16(f);
-        memcpy(p, &h, sizeof(h));
+    case DTYPE_F64:
+    case DTYPE_I32:
+    case DTYPE_COUNT:
+        break;
     }
+    BUG("a cast to dtype %d", (int)t);
 }
 
 static float load_float(const char *p, enum dtype t)
@@ -139,16 +135,34 @@ static float load_float(const char *p, enum dtype t)
         return f;
     }
     memcpy(&h, p, sizeof(h));
-    return t == DTYPE_BF16 ? from_bf16(h) : from_f16(h);
+    return half_to_float(h, t);
 }
 
 static void store_float(char *p, enum dtype t, float f)
 {
-    uint16_t h = t == DTYPE_BF16 ? to_bf16(f) : to_f16(f);
-    if (t == DTYPE_F32)
+    if (t == DTYPE_F32) {
         memcpy(p, &f, sizeof(f));
+        return;
+    }
+    uint16_t h = half_of_float(f, t);
+    memcpy(p, &h, sizeof(h));
+}
+
+static double load(const char *p, enum dtype t)
+{
+    double d;
+    if (t != DTYPE_F64)
+        return (double)load_float(p, t);
+    memcpy(&d, p, sizeof(d));
+    return d;
+}
+
+static void store(char *p, enum dtype t, double d)
+{
+    if (t == DTYPE_F64)
+        memcpy(p, &d, sizeof(d));
     else
-        memcpy(p, &h, sizeof(h));
+        store_float(p, t, t == DTYPE_F32 ? (float)d : odd_float(d));
 }
 
 void box_cast_plain(void *to, enum dtype to_type, const void *from, enum dtype from_type, int64_t n)
@@ -239,6 +253,7 @@ static ALWAYS void f32_to_f16(char *restrict to, const char *restrict from, int6
 #define RUNS(suffix, target)                                                                       \
     target static void widen##suffix(char *to, const char *from, enum dtype type, int64_t n)       \
     {                                                                                              \
+        BUG_ON(type != DTYPE_BF16 && type != DTYPE_F16, "a cast from %s", dtype_name(type));       \
         if (type == DTYPE_BF16)                                                                    \
             bf16_to_f32(to, from, n);                                                              \
         else                                                                                       \
@@ -246,6 +261,7 @@ static ALWAYS void f32_to_f16(char *restrict to, const char *restrict from, int6
     }                                                                                              \
     target static void narrow##suffix(char *to, enum dtype type, const char *from, int64_t n)      \
     {                                                                                              \
+        BUG_ON(type != DTYPE_BF16 && type != DTYPE_F16, "a cast to %s", dtype_name(type));         \
         if (type == DTYPE_BF16)                                                                    \
             f32_to_bf16(to, from, n);                                                              \
         else                                                                                       \

@@ -3,26 +3,6 @@
 
 #include "base/core/err.h"
 
-static const struct {
-    const char *name;
-    size_t size;
-} dtypes[DTYPE_COUNT] = {
-    [DTYPE_F32] = {"F32", 4},   [DTYPE_F64] = {"F64", 8}, [DTYPE_I32] = {"I32", 4},
-    [DTYPE_BF16] = {"BF16", 2}, [DTYPE_F16] = {"F16", 2},
-};
-
-size_t dtype_size(enum dtype d)
-{
-    BUG_ON(d >= DTYPE_COUNT, "dtype %d", (int)d);
-    return dtypes[d].size;
-}
-
-const char *dtype_name(enum dtype d)
-{
-    BUG_ON(d >= DTYPE_COUNT, "dtype %d", (int)d);
-    return dtypes[d].name;
-}
-
 struct tensor tensor_nd(void *data, enum dtype d, int rank, const int64_t *size)
 {
     BUG_ON(rank < 1 || rank > 4, "tensor of rank %d", rank);

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum dtype { DTYPE_F32, DTYPE_F64, DTYPE_I32, DTYPE_BF16, DTYPE_F16, DTYPE_COUNT };
+#include "train/tensor/dtype.h"
 
 struct tensor {
     void *data;
@@ -23,9 +23,6 @@ struct tensor {
     int64_t stride; /* elements; rank 1: 1 */
     float *scale;   /* narrow types: on the device; NULL elsewhere */
 };
-
-size_t dtype_size(enum dtype d);
-const char *dtype_name(enum dtype d); /* as safetensors spells it: "F32" */
 
 /* Contiguous. */
 struct tensor tensor_1d(void *data, enum dtype d, int64_t n);

@@ -9,6 +9,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "tests/t.h"
+#include "convert/gguf/gguf_model.h"
 #include "convert/gguf/gguf_read.h"
 
 /* Scale and bytes of blocks whose values were worked out by hand. */
@@ -62,7 +63,8 @@ static void writes_a_file(void)
 {
     float x[64];
     const uint16_t h[3] = {1, 2, 3};
-    const struct gguf_tensor t[] = {{"q", 2, {2, 32}, GGUF_Q8_0}, {"v", 1, {3, 1}, GGUF_F16}};
+    const struct gguf_tensor t[] = {{"q", 2, {2, 32}, GGUF_Q8_0},
+                                    {"v", 1, {3, 1}, gguf_type_of(DTYPE_F16)}};
     struct gguf_keys k = {.n = 0};
     for (int i = 0; i < 64; i++)
         x[i] = (float)i;
@@ -175,5 +177,28 @@ static void refuses_damaged_files(void)
     buf_finish(&b);
 }
 
+/* Numbers and names are those of one type each, and the words of --outtype are types that are
+ * written.
+ */
+static void types_of_tensors(void)
+{
+    struct gguf_type type, again;
+    size_t n = 0;
+    for (uint32_t number = 0; number < 256; number++) {
+        if (!gguf_type_find(number, &type))
+            continue;
+        n++;
+        T_EQ(type.number, number);
+        T_CHECK(type.block && type.bytes && gguf_type_find_name(type.name, &again));
+        T_EQ(again.number, number);
+    }
+    T_CHECK(n > DTYPE_COUNT);
+    char words[] = GGUF_OUTTYPES;
+    T_STR(strtok(words, "|"), "auto");
+    for (const char *w; (w = strtok(NULL, "|"));)
+        T_CHECK(gguf_type_find_name(w, &type) && type.file >= 0);
+    T_CHECK(!gguf_type_find_name("auto", &type));
+}
+
 T_MAIN(T_CASE(reads_the_peers_file), T_CASE(refuses_damaged_files), T_CASE(quantizes),
-       T_CASE(writes_a_file), T_CASE(leaves_nothing_behind))
+       T_CASE(writes_a_file), T_CASE(leaves_nothing_behind), T_CASE(types_of_tensors))

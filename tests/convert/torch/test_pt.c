@@ -135,10 +135,14 @@ static void refuses_damage(void)
     buf_finish(&b);
 }
 
+static int64_t find_of_two(const char *name)
+{
+    return !strcmp(name, "collections.OrderedDict") ? 0 : !strcmp(name, "torch.Size") ? 1 : -1;
+}
+
 static void pickle_gives(const char *text, size_t n, const char *word)
 {
-    static const char *const names[] = {"collections.OrderedDict", "torch.Size", NULL};
-    static const struct pickle_globals globals = {names, 0};
+    static const struct pickle_globals globals = {find_of_two, 0};
     struct arena a = {0};
     struct pickle_value *v;
     struct err e;

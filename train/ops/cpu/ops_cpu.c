@@ -60,7 +60,7 @@ int ops_cpu_init(struct ops *o, struct dev *d, struct slab *workspace, enum dtyp
         ref64_fill_table(o);
     for (int i = 0; i <= last && real != DTYPE_F64; i++)
         levels[i].fill(o);
-    o->widens = real == DTYPE_BF16 || real == DTYPE_F16;
+    o->widens = dtype_is_narrow(real);
     return 0;
 }
 
