@@ -5,7 +5,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/io/file.h"
@@ -373,7 +372,7 @@ static int one_step(struct run *r, struct err *e)
     struct step_result s;
     j->rank.loss_limit = anomaly_limit(&r->anomaly);
     int code = take_step(r, &s, e);
-    if (code && !strstr(e->msg, ", step ")) /* which a watchdog's sentence has */
+    if (code && !e->step) /* a watchdog's sentence names it */
         err_wrap(e, "step %lld", (long long)j->rank.at.iteration + 1);
     if (code)
         return end_later(r, code, e);

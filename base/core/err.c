@@ -69,6 +69,9 @@ static void err_fill(struct err *e, int code, const char *fmt, va_list ap)
     snprintf(e->msg, sizeof(e->msg), "%s", format_text(&t, fmt, ap));
     free(t.more);
     e->code = code;
+    e->kind = ERR_KIND_NONE;
+    e->finder = ERR_FOUND_HERE;
+    e->step = 0;
     e->hint[0] = '\0';
 }
 
@@ -131,6 +134,14 @@ int err_wrap(struct err *e, const char *fmt, ...)
     memcpy(inner, e->msg, sizeof(inner));
     snprintf(e->msg, sizeof(e->msg), "%s: %s", text, inner);
     free(t.more);
+    return e->code;
+}
+
+int err_mark(struct err *e, enum err_kind kind)
+{
+    if (!e)
+        return ERR_FAIL;
+    e->kind = kind;
     return e->code;
 }
 

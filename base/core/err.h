@@ -2,6 +2,8 @@
 #ifndef BASE_CORE_ERR_H
 #define BASE_CORE_ERR_H
 
+#include <stdint.h>
+
 /*
  * Errors of the first kind: the world is wrong (files, input, arguments).
  *
@@ -11,6 +13,9 @@
  * exits with the code. Errors of the second kind, broken invariants of our own, end in BUG().
  *
  * A `struct err` belongs to the caller, needs no clean-up, and is written only on failure.
+ *
+ * The sentence is for people: no code decides by its words. What a caller has to know of an error
+ * beside the code is a field, and tests/lint/style.py refuses a search in `msg` or `hint`.
  */
 
 /*
@@ -40,9 +45,26 @@
 enum code { ERR_CODES(ERR_CODE) };
 #undef ERR_CODE
 
+enum err_kind {
+    ERR_KIND_NONE,    /* nothing that a caller acts on */
+    ERR_KIND_CR_LINES /* records on lines that end in CR alone, read as one line (jsonl.h) */
+};
+
+/* Who has found it, in a job of several processes. */
+enum err_finder {
+    ERR_FOUND_HERE,
+    ERR_FOUND_BY_JOB, /* all processes hear of it, and the sentence names its rank or needs none */
+    ERR_FOUND_ELSEWHERE /* the same, and another process prints it */
+};
+
+/* err_set and err_sys set all fields: `kind`, `finder` and `step` to 0. err_wrap and err_hint leave
+ * these three as they are. */
 struct err {
     int code;
-    char msg[1024]; /* one sentence, no trailing newline */
+    enum err_kind kind;
+    enum err_finder finder;
+    int64_t step;   /* of a run: the sentence names it, a caller adds none; 0: it names none */
+    char msg[1024]; /* one sentence, no trailing newline; empty: it has been told already */
     char hint[512]; /* how to fix it; may be empty */
 };
 
@@ -58,6 +80,9 @@ int err_sys(struct err *e, int errnum, const char *fmt, ...) __attribute__((form
 
 /* Prepends "context: " to the sentence. Returns the code. */
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Sets the kind, if `e` is not NULL. Returns the code. */
+int err_mark(struct err *e, enum err_kind kind);
 
 /* Sets the hint: how to fix it. Returns the code. */
 int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

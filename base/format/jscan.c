@@ -432,7 +432,11 @@ static int step_structure(struct jscan *j, char c, struct err *e)
             return jscan_bad(j, in_array(j) ? "expected ',' or ']'" : "expected ',' or '}'", e);
         return jscan_pop(j, e);
     default:
-        return jscan_bad(j, c == '{' && j->cr ? JSONL_CR : "more data after the object", e);
+        if (c != '{' || !j->cr)
+            return jscan_bad(j, "more data after the object", e);
+        jscan_bad(j, JSONL_CR, e);
+        err_mark(e, ERR_KIND_CR_LINES);
+        return ERR_DATA;
     }
 }
 

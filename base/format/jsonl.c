@@ -340,14 +340,12 @@ static int by_walk(struct jsonl *j, const char *line, size_t n, struct jsonl_val
         return rc;
     const char *p = line + w.at[w.i];
     for (bool object = *p == '{'; object && p > line && jsonl_white(p[-1]);)
-        if (*--p == '\r')
-            return err_set(e, ERR_DATA, "byte %zu: " JSONL_CR, (size_t)w.at[w.i]);
+        if (*--p == '\r') {
+            err_set(e, ERR_DATA, "byte %zu: " JSONL_CR, (size_t)w.at[w.i]);
+            err_mark(e, ERR_KIND_CR_LINES);
+            return ERR_DATA;
+        }
     return rc;
-}
-
-bool jsonl_is_cr(const char *message)
-{
-    return strstr(message, JSONL_CR);
 }
 
 int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret, struct err *e)

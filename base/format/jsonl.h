@@ -62,11 +62,10 @@ static inline bool jsonl_white(char c)
 /* White space only, or empty. */
 bool jsonl_blank(const char *p, const char *end);
 
-/* Why records on lines that end in CR alone, which look like one line, are refused; whether that is
- * the reason in a message; and what helps. */
+/* Why records on lines that end in CR alone, which look like one line, are refused (such an error
+ * is of ERR_KIND_CR_LINES), and what helps. */
 #define JSONL_CR "expected the end of the line, found '{' after CR"
 #define JSONL_CR_CURE "its lines end in CR alone: convert it, tr '\\r' '\\n' <FILE >OTHER"
-bool jsonl_is_cr(const char *message);
 
 /*
  * Parses `line` (n bytes, no newline; JSONL_PADDING readable bytes after it). ret[k] is the value

@@ -22,6 +22,8 @@ struct parquet {
     uint64_t size, row;
     const char *const *key;
     struct pq_meta meta;
+    struct pq_file *part; /* for each column, the file under a name of its own */
+    char **name;          /* these: "a.parquet: column \"text\"" */
     struct pq_column *column;
     struct pq_ids *ids; /* one for each column; NULL: they are texts */
     size_t ncolumns;
@@ -98,11 +100,15 @@ static int parquet_open_file(struct parquet *p, struct err *e)
 static void open_columns(struct parquet *p, bool ids, const char *beside)
 {
     size_t n = p->meta.nkeys;
+    p->part = mem_new(n, sizeof(*p->part));
+    p->name = mem_new(n, sizeof(*p->name));
     p->column = mem_new(n, sizeof(*p->column));
     p->ids = ids ? mem_new(n, sizeof(*p->ids)) : NULL;
     p->ncolumns = n;
     for (size_t k = 0; k < n; k++) {
-        pq_column_init(&p->column[k], &p->file, beside, &p->meta.leaf[k]);
+        p->part[k] = p->file;
+        p->part[k].name = p->name[k] = mem_printf("%s: column \"%s\"", p->path, p->key[k]);
+        pq_column_init(&p->column[k], &p->part[k], beside, &p->meta.leaf[k]);
         if (ids)
             pq_ids_init(&p->ids[k], &p->column[k], &p->meta.leaf[k]);
     }
@@ -134,10 +140,13 @@ void parquet_close(struct parquet *p)
         pq_column_close(&p->column[k]);
         if (p->ids)
             pq_ids_close(&p->ids[k]);
+        free(p->name[k]);
     }
     pq_meta_finish(&p->meta);
     if (p->file.fd >= 0)
         close(p->file.fd);
+    free(p->part);
+    free(p->name);
     free(p->column);
     free(p->ids);
     free(p->path);
@@ -159,15 +168,6 @@ uint64_t parquet_size(const struct parquet *p)
     return p->size;
 }
 
-static int in_column(const struct parquet *p, size_t k, struct err *e)
-{
-    size_t n = strlen(p->path); /* the message begins with it */
-    char *rest = mem_strdup(strncmp(e->msg, p->path, n) ? e->msg : e->msg + n);
-    int code = err_set(e, e->code, "%s: column \"%s\"%s", p->path, p->key[k], rest);
-    free(rest);
-    return code;
-}
-
 static int end_group(struct parquet *p, struct err *e)
 {
     int code = 0;
@@ -175,8 +175,6 @@ static int end_group(struct parquet *p, struct err *e)
         code = p->ids ? pq_ids_end(&p->ids[k], e) : 0;
         if (!code)
             code = pq_column_end(&p->column[k], e);
-        if (code)
-            code = in_column(p, k, e);
     }
     return code;
 }
@@ -208,7 +206,7 @@ int parquet_next(struct parquet *p, uint64_t *ret_n, bool *ret_more, struct err 
         code = p->ids ? pq_ids_next(&p->ids[k], &there, &ret_n[k], e)
                       : pq_column_next(&p->column[k], &there, &ret_n[k], e);
         if (code)
-            return in_column(p, k, e);
+            return code;
         if (!there)
             ret_n[k] = PARQUET_NULL;
     }
@@ -222,9 +220,7 @@ int parquet_next(struct parquet *p, uint64_t *ret_n, bool *ret_more, struct err 
 
 int parquet_take(struct parquet *p, size_t key, void *to, size_t n, struct err *e)
 {
-    int code =
-        p->ids ? pq_ids_take(&p->ids[key], to, n, e) : pq_column_take(&p->column[key], to, n, e);
-    return code ? in_column(p, key, e) : 0;
+    return p->ids ? pq_ids_take(&p->ids[key], to, n, e) : pq_column_take(&p->column[key], to, n, e);
 }
 
 /* Skips whole row groups unread. */

@@ -58,7 +58,7 @@ static bool like_text(const struct build *b, const struct item *it, const struct
 
 static const char *bad_cure(const struct build *b, const struct item *it, const struct bad *bad)
 {
-    if (jsonl_is_cr(it->why.data + bad->why))
+    if (bad->kind == ERR_KIND_CR_LINES)
         return JSONL_CR_CURE;
     return like_text(b, it, bad)
                ? "if this is plain text, --input-format text takes each line as a document"
@@ -81,7 +81,7 @@ static int take_bad(struct build *b, const struct item *it, struct err *e)
             return err_hint(e, "%s", bad_cure(b, it, bad));
         }
         b->counts.bad++;
-        b->cr |= jsonl_is_cr(it->why.data + bad->why);
+        b->cr |= bad->kind == ERR_KIND_CR_LINES;
         if (b->q->note && b->notes++ < BUILD_NOTES)
             b->q->note(b->q->arg, place.msg);
         if (b->q->on_bad == BAD_QUARANTINE)

@@ -83,7 +83,7 @@ static bool encoder_settle(struct encoder *c, struct item *it, int code, const c
     if (!code)
         it->docs++;
     else if (code == ERR_DATA)
-        item_add_bad(it, it->lines - 1, p, n, it->err.msg);
+        item_add_bad(it, it->lines - 1, p, n, &it->err);
     else if (code == FILTERED)
         item_add_filtered(it, it->lines - 1);
     else

@@ -222,7 +222,7 @@ void encoder_run_long(struct encoder *c, struct item *it)
     if (code)
         c->eods = 0;
     if (code == ERR_DATA)
-        item_add_bad(it, 0, NULL, 0, e->msg);
+        item_add_bad(it, 0, NULL, 0, e);
     else if (code == FILTERED)
         item_add_filtered(it, 0);
     else if (code)

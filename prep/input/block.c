@@ -79,12 +79,15 @@ void item_load(struct item *it)
     it->unread = 0;
 }
 
-void item_add_bad(struct item *it, uint64_t line, const char *p, size_t n, const char *why)
+void item_add_bad(struct item *it, uint64_t line, const char *p, size_t n, const struct err *why)
 {
-    struct bad b = {
-        .line = line, .at = p ? (size_t)(p - it->text.data) : 0, .n = n, .why = it->why.len};
+    struct bad b = {.line = line,
+                    .at = p ? (size_t)(p - it->text.data) : 0,
+                    .n = n,
+                    .why = it->why.len,
+                    .kind = why->kind};
     buf_add(&it->bad, &b, sizeof(b));
-    buf_add(&it->why, why, strlen(why) + 1);
+    buf_add(&it->why, why->msg, strlen(why->msg) + 1);
 }
 
 void item_add_filtered(struct item *it, uint64_t line)

@@ -40,10 +40,11 @@ struct column {
 
 /* A bad record, or one dropped for its length. */
 struct bad {
-    uint64_t line; /* within the block, from 0 */
-    size_t at, n;  /* where it is in `text`; unused for a long record */
-    size_t why;    /* where its reason is in the item's `why`, NUL-terminated */
-    bool filtered; /* dropped for its length: no reason, no place */
+    uint64_t line;      /* within the block, from 0 */
+    size_t at, n;       /* where it is in `text`; unused for a long record */
+    size_t why;         /* where its reason is in the item's `why`, NUL-terminated */
+    enum err_kind kind; /* of that reason */
+    bool filtered;      /* dropped for its length: no reason, no place */
 };
 
 struct item {
@@ -83,7 +84,7 @@ void item_finish(struct item *it);
 void item_load(struct item *it);
 
 /* Adds a bad record: its line, its bytes (in `text`, or NULL) and the reason. */
-void item_add_bad(struct item *it, uint64_t line, const char *p, size_t n, const char *why);
+void item_add_bad(struct item *it, uint64_t line, const char *p, size_t n, const struct err *why);
 
 void item_add_filtered(struct item *it, uint64_t line);
 

@@ -156,7 +156,7 @@ static int move_value(struct rows *r, size_t k, struct item *it, struct err *e)
         code = line_adds(&l->line, "\"", e);
     if (!code && good != UINT64_MAX && !item_bads(it)) {
         err_set(e, ERR_DATA, "\"%s\": byte %" PRIu64 ": invalid UTF-8", r->plan->key[k], good);
-        item_add_bad(it, 0, NULL, 0, e->msg);
+        item_add_bad(it, 0, NULL, 0, e);
     }
     return code;
 }

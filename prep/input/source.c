@@ -345,7 +345,7 @@ static int fill_long(struct source *s, struct item *it, struct err *e)
                    : longrec_read(it->large, &s->lines, &it->text, &bad, e);
     if (!bad)
         return code;
-    item_add_bad(it, 0, NULL, 0, e->msg);
+    item_add_bad(it, 0, NULL, 0, e);
     return 0;
 }
 

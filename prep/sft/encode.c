@@ -171,7 +171,7 @@ static void run_lines(struct sft_encoder *c, struct item *it)
         it->lines++;
         int code = encode_record(c, it, p, (size_t)(stop - p), &it->err);
         if (code == ERR_DATA) {
-            item_add_bad(it, it->lines - 1, p, (size_t)(stop - p), it->err.msg);
+            item_add_bad(it, it->lines - 1, p, (size_t)(stop - p), &it->err);
             if (c->plan->on_bad == BAD_FAIL)
                 return;
         } else if (code) {
@@ -193,6 +193,8 @@ void sft_encoder_run(struct sft_encoder *c, struct item *it)
         return;
     }
     it->lines = 1;
-    if (!item_bads(it))
-        item_add_bad(it, 0, NULL, 0, "is longer than 4 MiB, which is the most for one example");
+    if (!item_bads(it)) {
+        err_set(&it->err, ERR_DATA, "is longer than 4 MiB, which is the most for one example");
+        item_add_bad(it, 0, NULL, 0, &it->err);
+    }
 }

@@ -383,9 +383,10 @@ static int take_bad(struct sft *s, const struct item *it, struct err *e)
         if (s->q->on_bad == BAD_FAIL) {
             *e = place;
             return err_hint(e, "%s",
-                            jsonl_is_cr(place.msg) ? JSONL_CR_CURE
-                                                   : "--on-bad-record skip drops such records, "
-                                                     "quarantine also keeps them in a file");
+                            bad->kind == ERR_KIND_CR_LINES
+                                ? JSONL_CR_CURE
+                                : "--on-bad-record skip drops such records, "
+                                  "quarantine also keeps them in a file");
         }
         s->report->bad++;
         if (s->q->note && s->notes++ < SFT_NOTES)

@@ -53,6 +53,12 @@ MANY_PARAMETERS = {
     "train/ops/cuda/rope.cu:rope": "a kernel: arguments are the launch's constants",
 }
 
+# PATH:FUNCTION, for a search in the text of an error
+SEARCHED_ERRORS = {
+    "tok/edit/recipe_save.c:name_final": "writes final names for temporary ones, decides nothing",
+    "tok/learn/sp/library_trainer.c:reword": "the library's own words, beside which it says nothing",
+}
+
 # HEADER: the files of its folder that implement it and have no header of their own; "*" matches.
 SHARED_HEADERS = {
     # programs: a verb is one function, declared with the others

@@ -93,6 +93,16 @@ PLANTED = [
     (style.licence_line_on_top, "tool.py", "#!/usr/bin/env python3\n", "tool.py:1:"),
     (style.readers_of_test_data_are_listed, "tests/tok/test_a.c", LICENCE + 'char *p = t_data("x");\n',
      "not in data_tests"),
+    (style.errors_are_not_searched, "base/a.c",
+     LICENCE + 'int f(struct err *e)\n{\n    return !strncmp(e->msg, "rank ", 5);\n}\n',
+     "base/a.c: f searches the text of an error"),
+    (style.errors_are_not_searched, "base/a.c",
+     LICENCE + "int f(struct err e)\n{\n    const char *said = e.msg;\n"
+     '    return strstr(said, ", step ") != NULL;\n}\n', "base/a.c: f searches"),
+    (style.errors_are_not_searched, "base/a.c",
+     LICENCE + 'static int is(int a, const char *said)\n{\n    return strcmp(said, "x") + a;\n}\n\n'
+     "int f(struct err *e)\n{\n    return is(0, e->hint);\n}\n",
+     "base/a.c: is searches the text of an error, which base/a.c gives it"),
     (style.no_tabs, "base/a.c", LICENCE + "int\tx;\n", "base/a.c:2: tab"),
     (style.no_trailing_blanks, "base/a.c", LICENCE + "int x; \n", "base/a.c:2: blank"),
     (style.no_trailing_blanks, "base/a.c", LICENCE + "int x;\r\n", "base/a.c:2: blank"),

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of files and functions, mutable globals, and headers that compile alone.
+"""The shape of files and functions, mutable globals, headers that compile alone, and errors whose
+text is searched.
 
     style.py ROOT [BUILD]
 """
@@ -137,6 +138,72 @@ def parameters_are_few(root):
              for p in hand_written(root, CODE)
              for name, count, _, line, _ in functions(house.read(root, p)) if count > PARAMETERS}
     return house.without_exceptions(root, found, exceptions.MANY_PARAMETERS)
+
+
+SEARCHES = (r"\b(?:str(?:str|casestr|cmp|ncmp|casecmp|ncasecmp|chr|chrnul|rchr|pbrk|c?spn|sep|tok|tok_r|"
+            r"to[a-z]+)|mem(?:mem|cmp|chr)|sscanf|regexec|fnmatch)$")
+TEXT_OF_ERROR = re.compile(r"(?:->|\.)(?:msg|hint|fault_text)\b(?!\s*\[)")
+
+
+def calls(text):
+    """(name, list of arguments) of each call and definition in C without comments; strings are
+    empty."""
+    for m in re.finditer(r"\b(\w+)\(", text):
+        depth, args, at = 1, [""], m.end()
+        while depth and at < len(text):
+            c = text[at]
+            depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(c, 0)
+            if c == "," and depth == 1:
+                args.append("")
+            elif depth:
+                args[-1] += c
+            at += 1
+        yield m[1], args
+
+
+def bodies(text):
+    """(name, parameter names, body) of each function, without comments and what strings say."""
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', house.without_comments(text))
+    lines = text.split("\n")
+    for name, _, _, line, size in functions(text):
+        head = line - 2
+        while head and lines[head - 1].strip() and not re.search(r"[;}\\]$|^#", lines[head - 1]):
+            head -= 1
+        names = next((args for called, args in calls("\n".join(lines[head:line - 1]))
+                      if called == name), [])
+        yield (name, [(re.findall(r"\w+", a) or [""])[-1] for a in names],
+               "\n".join(lines[line:line + size - 1]))
+
+
+def searched(body, what):
+    """Whether a function's body searches a text that the pattern `what` finds."""
+    return any(re.match(SEARCHES, name) and any(re.search(what, a) for a in args)
+               for name, args in calls(body))
+
+
+def errors_are_not_searched(root):
+    """Nothing is decided by the words of an error (base/core/err.h): its text is not searched, not
+    by another name either, and not in a function that is given it."""
+    found, given, takers = {}, [], {}
+    for path in hand_written(root, CODE):
+        if path.startswith("tests/"):
+            continue
+        for name, parameters, body in bodies(house.read(root, path)):
+            names = re.findall(r"\b(\w+) = [^;,]*" + TEXT_OF_ERROR.pattern, body)
+            other = "|".join(rf"(?<![\w.>])(?:{n})\b" for n in names)
+            if searched(body, TEXT_OF_ERROR.pattern + (f"|{other}" if other else "")):
+                found[f"{path}:{name}"] = f"{path}: {name} searches the text of an error"
+            for k, parameter in enumerate(parameters):
+                if searched(body, rf"(?<![\w.>]){parameter}\b" if parameter else r"(?!)"):
+                    takers.setdefault((name, k), set()).add(path)
+            given += [(called, k, path) for called, args in calls(body)
+                      for k, a in enumerate(args) if TEXT_OF_ERROR.search(a)]
+    for called, k, path in given:
+        for home in takers.get((called, k), ()):
+            found[f"{home}:{called}"] = (f"{home}: {called} searches the text of an error, which "
+                                         f"{path} gives it")
+    wrong = house.without_exceptions(root, found, exceptions.SEARCHED_ERRORS)
+    return [f"{w}: let struct err say it (base/core/err.h)" if "searches" in w else w for w in wrong]
 
 
 def files_are_short(root):
@@ -307,7 +374,8 @@ def readers_of_test_data_are_listed(root):
 def main(root, build=None):
     tree_rules = [licence_line_on_top, no_tabs, no_trailing_blanks, last_line_ends, lines_fit,
                   functions_are_short, most_functions_are_short,
-                  parameters_are_few, files_are_short, most_files_are_short, code_is_formatted, readers_of_test_data_are_listed]
+                  parameters_are_few, files_are_short, most_files_are_short, code_is_formatted,
+                  errors_are_not_searched, readers_of_test_data_are_listed]
     rules = [(r.__name__, lambda r=r: r(root)) for r in tree_rules]
     rules.append(("headers_compile_alone", lambda: headers_compile_alone(root, build)))
     if build:

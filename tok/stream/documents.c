@@ -149,7 +149,7 @@ static int bad_record(const struct docs *d, struct err *e)
     uint64_t line;
     docs_place(d, &name, &line);
     err_wrap(e, "%s, %s %llu", name, docs_unit(d), (unsigned long long)line);
-    if (jsonl_is_cr(e->msg))
+    if (e && e->kind == ERR_KIND_CR_LINES)
         err_hint(e, JSONL_CR_CURE);
     else if (d->format == DOCS_AUTO && !d->rows.file)
         err_hint(e, "if the file is plain text, use --input-format text");
@@ -172,19 +172,17 @@ static int documents_judge(const struct docs *d, size_t k, enum jsonl_kind kind,
     return err_set(e, ERR_DATA, "the value under \"%s\" is not a string", d->key[k]);
 }
 
-/* For a valid line that lacks a key: lists those that it has. */
-static void say_keys(const struct docs *d, const char *p, size_t n, struct err *e)
+/* The value of key k in a valid line. If the line lacks the key, lists those that it has. */
+static int judge_in_line(const struct docs *d, size_t k, const char *p, size_t n, struct err *e)
 {
+    if (d->value[k].kind != JSONL_MISSING)
+        return documents_judge(d, k, d->value[k].kind, e);
     struct buf keys = {0};
-    for (size_t k = 0; k < d->nkeys && e; k++) {
-        if (d->value[k].kind != JSONL_MISSING || strncmp(e->msg, "the object has no key", 21))
-            continue;
-        jsonl_keys(p, n, &keys);
-        err_set(e, ERR_DATA, "the object has no key \"%s\"; %s%s", d->key[k],
-                keys.len ? "its keys are " : "it is empty", buf_str(&keys));
-        break;
-    }
+    jsonl_keys(p, n, &keys);
+    err_set(e, ERR_DATA, "the object has no key \"%s\"; %s%s", d->key[k],
+            keys.len ? "its keys are " : "it is empty", buf_str(&keys));
     buf_finish(&keys);
+    return ERR_DATA;
 }
 
 static int parse_record(struct docs *d, const char *p, size_t n, struct err *e)
@@ -197,11 +195,9 @@ static int parse_record(struct docs *d, const char *p, size_t n, struct err *e)
         return blank_before(d, e);
     int code = jsonl_parse(d->parser, p, n, d->value, e);
     for (size_t k = 0; k < d->nkeys && !code; k++)
-        code = documents_judge(d, k, d->value[k].kind, e);
-    if (code) {
-        say_keys(d, p, n, e);
+        code = judge_in_line(d, k, p, n, e);
+    if (code)
         return bad_record(d, e);
-    }
     d->next_value = 0;
     return 0;
 }

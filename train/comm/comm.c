@@ -115,7 +115,14 @@ struct comm_ticket comm_barrier(struct comm *c, enum group g)
 
 int comm_fault(const struct comm *c, struct err *e)
 {
-    return c->fault ? err_set(e, c->fault, "%s", c->fault_text) : 0;
+    if (!c->fault)
+        return 0;
+    err_set(e, c->fault, "%s", c->fault_text);
+    if (e) {
+        e->finder = c->fault_heard ? ERR_FOUND_ELSEWHERE : ERR_FOUND_BY_JOB;
+        e->step = c->fault_step;
+    }
+    return c->fault;
 }
 
 int comm_code(int code)
@@ -128,13 +135,13 @@ int comm_code(int code)
 
 void comm_abort(struct comm *c, const struct err *why)
 {
-    c->fn->abort(c, why->code, why->msg);
+    c->fn->abort(c, why);
 }
 
 void comm_interrupt(const struct comm *c, const struct err *why)
 {
     if (c->fn->interrupt)
-        c->fn->interrupt(c, why->code, why->msg);
+        c->fn->interrupt(c, why);
 }
 
 void comm_look(const struct comm *c, struct comm_state *ret)

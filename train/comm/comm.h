@@ -65,15 +65,16 @@ struct comm_state {
     int missing;       /* the rank that it waits for; COMM_NOBODY: not known */
     uint64_t progress; /* another number whenever a call has moved */
     int fault;         /* of any rank, 0 if none */
+    int64_t step;      /* that the fault's sentence names, 0 if none */
     char text[256];
 };
 
 struct comm_table {
     struct comm_ticket (*issue)(struct comm *c, const struct comm_call *call);
     void (*wait)(struct comm *c, struct comm_ticket t);
-    void (*abort)(struct comm *c, int code, const char *sentence);
+    void (*abort)(struct comm *c, const struct err *why);
     /* from any thread; NULL where there are no others: does nothing, nothing to see */
-    void (*interrupt)(const struct comm *c, int code, const char *sentence);
+    void (*interrupt)(const struct comm *c, const struct err *why);
     void (*look)(const struct comm *c, struct comm_state *ret);
     void (*close)(struct comm *c);
 };
@@ -93,7 +94,8 @@ struct comm {
     void *state; /* the backend's own */
     struct mesh mesh;
     int rank, world;
-    int fault; /* code of the first fault that this rank heard of, 0 if none */
+    int fault;          /* code of the first fault that this rank heard of, 0 if none */
+    int64_t fault_step; /* that its sentence names, 0 if none */
     char fault_text[256];
     bool fault_heard; /* another process has told of it */
     bool planning;    /* calls are counted and not made (train/plan) */
@@ -155,7 +157,8 @@ static inline void comm_wait(struct comm *c, struct comm_ticket t)
     c->fn->wait(c, t);
 }
 
-/* 0, or the first fault with its sentence. Up to date after each comm_wait. */
+/* 0, or the first fault with its sentence, found by the job (err.h) or, if another process has told
+ * of it, elsewhere. Up to date after each comm_wait. */
 int comm_fault(const struct comm *c, struct err *e);
 
 /* What another rank says is an exit code: itself if it is one of a failure in err.h, ERR_FAULT

@@ -16,12 +16,13 @@ static void wait_self(struct comm *c, struct comm_ticket t)
     (void)t;
 }
 
-static void abort_self(struct comm *c, int code, const char *sentence)
+static void abort_self(struct comm *c, const struct err *why)
 {
     if (c->fault)
         return;
-    c->fault = code;
-    snprintf(c->fault_text, sizeof(c->fault_text), "%s", sentence);
+    c->fault = why->code;
+    c->fault_step = why->step;
+    snprintf(c->fault_text, sizeof(c->fault_text), "%s", why->msg);
 }
 
 static void close_self(struct comm *c)

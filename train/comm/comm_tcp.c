@@ -120,12 +120,14 @@ static void drop_list(struct messages *l)
 /* ---- faults -----------------------------------------------------------------------------------
  */
 
-static void tcp_fault(struct tcp_wire *t, int code, const char *text)
+/* `step`: that the text names, 0 if none. */
+static void tcp_fault(struct tcp_wire *t, int code, int64_t step, const char *text)
 {
     if (t->has_fault)
         return;
     t->has_fault = true;
     t->fault.code = code;
+    t->fault.step = step;
     snprintf(t->fault.text, sizeof(t->fault.text), "%s", text);
 }
 
@@ -138,7 +140,7 @@ static void lose(struct tcp_wire *t, int rank, int error)
         return;
     snprintf(text, sizeof(text), "rank %d is lost: %s", rank,
              error ? strerror(error) : "its process has ended");
-    tcp_fault(t, ERR_FAULT, text);
+    tcp_fault(t, ERR_FAULT, 0, text);
 }
 
 /* ---- sending ----------------------------------------------------------------------------------
@@ -230,7 +232,7 @@ static void refuse_message(struct tcp_wire *t, int rank, const char *why)
     char text[WIRE_TEXT];
     snprintf(text, sizeof(text), "rank %d sent a message of %lld bytes that rank %d cannot take%s",
              rank, (long long)t->peer[rank].frame.bytes, t->rank, why);
-    tcp_fault(t, ERR_FAULT, text);
+    tcp_fault(t, ERR_FAULT, 0, text);
     t->peer[rank].lost = true;
 }
 
@@ -284,7 +286,7 @@ static void end_message(struct tcp_wire *t, int rank)
         if (!f.text[0])
             snprintf(f.text, sizeof(f.text), "rank %d failed and did not say why", rank);
         t->fault.heard = t->has_fault ? t->fault.heard : 1;
-        tcp_fault(t, f.code, f.text);
+        tcp_fault(t, f.code, f.step, f.text);
     }
     drop_message(m);
 }
@@ -395,7 +397,7 @@ static void tcp_receive(void *wire, int rank, int tag, void *at, int64_t bytes,
         return;
     }
     if (early->frame.bytes != bytes)
-        tcp_fault(t, ERR_FAULT, "a message came with another length than was expected");
+        tcp_fault(t, ERR_FAULT, 0, "a message came with another length than was expected");
     else
         memcpy(at, early->at, (size_t)bytes);
     m->done = true;

@@ -358,6 +358,7 @@ static void make_plain(struct wire_fault *f)
     char text[WIRE_TEXT];
     int code = comm_code(f->code);
     f->code = code > ERR_FAULT ? ERR_FAULT : code;
+    f->step = f->step > 0 ? f->step : 0;
     utf8_plain(f->text, strnlen(f->text, sizeof(f->text)), text, sizeof(text));
     snprintf(f->text, sizeof(f->text), "%s", text);
 }
@@ -373,8 +374,8 @@ static void pass_faults(struct comm_wire *job)
     if (heard && !job->hub.fault)
         job->hub.heard = f.heard != 0;
     if (heard)
-        comm_hub_fail(&job->hub, f.code, f.text);
-    f = (struct wire_fault){.code = job->hub.fault};
+        comm_hub_tell(&job->hub, f.code, f.step, f.text);
+    f = (struct wire_fault){.code = job->hub.fault, .step = job->hub.step};
     memcpy(f.text, job->hub.text, sizeof(f.text));
     pthread_mutex_unlock(&job->hub.lock);
     if (!f.code || job->told)

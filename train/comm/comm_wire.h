@@ -20,10 +20,11 @@ struct wire_request {
 enum { WIRE_TEXT = 256 };
 
 /* One that another rank tells is checked where it is heard: the code is that of a failure in err.h,
- * or ERR_FAULT, and the text is plain. */
+ * or ERR_FAULT, the step is not negative, and the text is plain. */
 struct wire_fault {
     int32_t code;
     int32_t heard; /* not sent: another rank has told of it */
+    int64_t step;  /* that the text names; 0: none */
     char text[WIRE_TEXT];
 };
 

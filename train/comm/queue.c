@@ -36,8 +36,14 @@ void comm_hub_finish(struct comm_hub *h)
 
 void comm_hub_fail(struct comm_hub *h, int code, const char *sentence)
 {
+    comm_hub_tell(h, code, 0, sentence);
+}
+
+void comm_hub_tell(struct comm_hub *h, int code, int64_t step, const char *sentence)
+{
     if (!h->fault) {
         h->fault = code;
+        h->step = step;
         snprintf(h->text, sizeof(h->text), "%s", sentence);
     }
     for (struct comm_bell *b = h->bells; b; b = b->next)
@@ -136,25 +142,23 @@ void comm_queue_wait(struct comm *c, struct comm_ticket t)
     if (h->fault && !c->fault) {
         c->fault = h->fault;
         c->fault_heard = h->heard;
+        c->fault_step = h->step;
         snprintf(c->fault_text, sizeof(c->fault_text), "%s", h->text);
     }
     pthread_mutex_unlock(&h->lock);
 }
 
-void comm_queue_abort(struct comm *c, int code, const char *sentence)
+void comm_queue_abort(struct comm *c, const struct err *why)
 {
-    struct comm_queue *q = c->state;
-    pthread_mutex_lock(&q->hub->lock);
-    comm_hub_fail(q->hub, code, sentence);
-    pthread_mutex_unlock(&q->hub->lock);
+    comm_queue_interrupt(c, why);
     comm_queue_wait(c, (struct comm_ticket){0}); /* the first fault may be another */
 }
 
-void comm_queue_interrupt(const struct comm *c, int code, const char *sentence)
+void comm_queue_interrupt(const struct comm *c, const struct err *why)
 {
     struct comm_queue *q = c->state;
     pthread_mutex_lock(&q->hub->lock);
-    comm_hub_fail(q->hub, code, sentence);
+    comm_hub_tell(q->hub, why->code, why->step, why->msg);
     pthread_mutex_unlock(&q->hub->lock);
 }
 
@@ -186,6 +190,7 @@ void comm_queue_look(const struct comm *c, struct comm_state *ret)
     ret->missing = oldest ? oldest->missing : COMM_NOBODY;
     ret->progress = q->moved;
     ret->fault = q->hub->fault;
+    ret->step = q->hub->step;
     snprintf(ret->text, sizeof(ret->text), "%s", q->hub->text);
     pthread_mutex_unlock(&q->hub->lock);
 }

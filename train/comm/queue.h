@@ -33,6 +33,7 @@ struct comm_hub {
     pthread_mutex_t lock;
     struct comm_bell *bells; /* all of them: a fault rings them */
     int fault;
+    int64_t step; /* that the fault's sentence names, 0 if none */
     char text[256];
     bool heard; /* the fault: from another process */
 };
@@ -69,8 +70,10 @@ struct comm_queue {
 
 void comm_hub_init(struct comm_hub *h);
 void comm_hub_finish(struct comm_hub *h);
-/* Keeps the first fault and rings all bells. With the lock held. */
+/* Keeps the first fault and rings all bells. With the lock held. comm_hub_tell: a fault whose
+ * sentence names a step. */
 void comm_hub_fail(struct comm_hub *h, int code, const char *sentence);
+void comm_hub_tell(struct comm_hub *h, int code, int64_t step, const char *sentence);
 /* Waits until the bell is rung, at most `seconds` if that is positive. With the lock held. */
 void comm_hub_wait(struct comm_hub *h, struct comm_bell *b, double seconds);
 
@@ -88,8 +91,8 @@ void comm_queue_finish(struct comm_queue *q);
 /* Entries of the table whose c->state begins with a struct comm_queue. */
 struct comm_ticket comm_queue_issue(struct comm *c, const struct comm_call *call);
 void comm_queue_wait(struct comm *c, struct comm_ticket t);
-void comm_queue_abort(struct comm *c, int code, const char *sentence);
-void comm_queue_interrupt(const struct comm *c, int code, const char *sentence);
+void comm_queue_abort(struct comm *c, const struct err *why);
+void comm_queue_interrupt(const struct comm *c, const struct err *why);
 void comm_queue_look(const struct comm *c, struct comm_state *ret);
 
 /*

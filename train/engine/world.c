@@ -19,9 +19,12 @@ int world_gather(struct comm *c, const void *bytes, size_t n, struct buf *all, s
                                  tensor_1d(&mine, DTYPE_I32, 1)));
     int code = comm_fault(c, e);
     for (size_t i = 0; !code && i < world; i++) {
-        if (sizes[i] < 0 || sizes[i] > BYTES_MOST)
+        if (sizes[i] < 0 || sizes[i] > BYTES_MOST) {
             code = err_set(e, ERR_FAULT, "rank %zu has %d bytes for all ranks: expected 0 to %d", i,
                            sizes[i], BYTES_MOST);
+            if (e)
+                e->finder = ERR_FOUND_BY_JOB;
+        }
         size[i] = (size_t)sizes[i];
         most = size[i] > most ? size[i] : most;
     }

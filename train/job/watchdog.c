@@ -2,7 +2,6 @@
 #include "train/job/watchdog.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/core/log.h"
@@ -68,10 +67,10 @@ void guard_tell_others(struct job *j, struct err *e)
     struct err why = *e;
     if (!e->msg[0])
         return;
-    if (c->world > 1 && strncmp(why.msg, "rank ", 5) != 0)
+    if (c->world > 1 && why.finder == ERR_FOUND_HERE)
         err_wrap(&why, "rank %d", c->rank);
     comm_abort(c, &why);
-    if (c->fault_heard && j->o->world->one_output && strstr(e->msg, c->fault_text))
+    if (e->finder == ERR_FOUND_ELSEWHERE && j->o->world->one_output)
         e->msg[0] = 0;
 }
 

@@ -94,6 +94,7 @@ static double look(struct watch *w)
     double left = watch_left(&w->state, &w->options.limits, now, s.in_call);
     if (s.fault && !w->fault.code) { /* of another rank */
         err_set(&w->fault, s.fault, "%s", s.text);
+        w->fault.step = s.step;
         w->fault_since = now;
     }
     if (w->fault.code && w->fault_since + w->options.limits.grace < now && !w->expired) {
@@ -108,6 +109,7 @@ static double look(struct watch *w)
         snprintf(missing, sizeof(missing), ", which waits for rank %d", s.missing);
     err_set(&w->fault, ERR_FAULT, "%s: no progress for %.3g s%s%s%s", where, now - w->state.since,
             s.in_call ? ", in " : "", s.in_call ? s.call : "", missing);
+    w->fault.step = w->state.step > 0 ? w->state.step : 0;
     w->fault_since = now;
     comm_interrupt(&w->comm, &w->fault);
     return 1;

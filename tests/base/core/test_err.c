@@ -31,6 +31,29 @@ static void sentence_and_code(void)
     T_STR(e.hint, "");
 }
 
+static void what_a_caller_has_to_know_is_a_field(void)
+{
+    struct err e;
+    memset(&e, 'x', sizeof(e));
+    err_set(&e, ERR_DATA, "byte 7");
+    T_EQ(e.kind, ERR_KIND_NONE);
+    T_EQ(e.finder, ERR_FOUND_HERE);
+    T_EQ(e.step, 0);
+    T_EQ(err_mark(&e, ERR_KIND_CR_LINES), ERR_DATA);
+    e.finder = ERR_FOUND_BY_JOB;
+    e.step = 5;
+    err_wrap(&e, "a.jsonl");
+    err_hint(&e, "convert it");
+    T_EQ(e.kind, ERR_KIND_CR_LINES);
+    T_EQ(e.finder, ERR_FOUND_BY_JOB);
+    T_EQ(e.step, 5);
+    err_sys(&e, ENOENT, "a");
+    T_EQ(e.kind, ERR_KIND_NONE);
+    T_EQ(e.finder, ERR_FOUND_HERE);
+    T_EQ(e.step, 0);
+    T_EQ(err_mark(NULL, ERR_KIND_CR_LINES), ERR_FAIL);
+}
+
 static void system_errors(void)
 {
     struct err e;
@@ -154,7 +177,8 @@ static void bugs_abort_with_place_and_values(void)
     buf_finish(&said);
 }
 
-T_MAIN(T_CASE(sentence_and_code), T_CASE(system_errors), T_CASE(the_limit_on_files_is_named),
+T_MAIN(T_CASE(sentence_and_code), T_CASE(what_a_caller_has_to_know_is_a_field),
+       T_CASE(system_errors), T_CASE(the_limit_on_files_is_named),
        T_CASE(the_limit_on_open_files_is_named), T_CASE(nobody_listens),
        T_CASE(long_sentences_are_cut), T_CASE(long_words_are_cut_in_their_middle),
        T_CASE(arguments_from_itself), T_CASE(bugs_abort_with_place_and_values))

@@ -64,6 +64,8 @@ static int compare(const char *line, size_t n, uint32_t longest, uint64_t stream
     if (code != want_code)
         t_fail(__FILE__, __LINE__, "%.*s: got %d (%s), want %d (%s)", (int)(n < 300 ? n : 300),
                line, code, code ? e.msg : "", want_code, want_code ? want_e.msg : "");
+    if (code && want_code)
+        T_EQ(e.kind, want_e.kind);
     for (size_t k = 0; k < KEYS && !code; k++)
         same_value(&j.value[k], &want[k]);
     jscan_close(&j);
@@ -127,6 +129,7 @@ static const char *const good[] = {
 };
 
 static const char *const wrong[] = {
+    "{\"text\":\"a\"}\r{\"text\":\"a\"}",
     "",
     " ",
     "[]",

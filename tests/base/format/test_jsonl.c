@@ -231,8 +231,10 @@ static void bad_lines_name_the_byte(void)
     refuses("{\"text\":\"a\"} x", "byte 13: expected the end of the line, found 'x'");
     refuses("{\"text\":\"a\"}{}", "byte 12: expected the end of the line");
     refuses("{\"text\":\"a\"}}", "byte 12: expected the end of the line");
+    T_EQ(e.kind, ERR_KIND_NONE);
     refuses("{\"text\":\"a\"}\r {\"text\":\"a\"}",
             "byte 14: expected the end of the line, found '{' after CR");
+    T_EQ(e.kind, ERR_KIND_CR_LINES);
     refuses("{\"text\" \"a\"}", "byte 8: expected ':'");
     refuses("{text:1}", "byte 1: expected a key in quotes, found 't'");
     refuses("{\"a\":1,}", "byte 7: expected a key");

@@ -85,6 +85,25 @@ static void codes_are_not_taken_from_the_wire(void)
     }
 }
 
+static void a_step_comes_with_the_fault(void)
+{
+    static const struct {
+        int64_t told, step;
+    } row[] = {{5, 5}, {0, 0}, {-1, 0}};
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        struct job j;
+        struct err e;
+        struct wire_fault f = {.code = ERR_FAULT, .step = row[i].told, .text = "rank 1, step 5"};
+        open_job(&j, 0);
+        put_frame(&j, FAULT, 0, sizeof(f));
+        put(&j, &f, sizeof(f));
+        T_ERR(hear(&j, &e), &e, ERR_FAULT, "rank 1, step 5");
+        T_EQ(e.step, row[i].step);
+        T_EQ(e.finder, ERR_FOUND_ELSEWHERE);
+        close_job(&j);
+    }
+}
+
 static void a_text_without_an_end(void)
 {
     struct job j;
@@ -138,13 +157,14 @@ static void a_fault_is_told_before_the_end(void)
         open_job(&j, 0);
         struct told t = {.fd = j.other};
         T_EQ(pthread_create(&thread, NULL, hear_fault, &t), 0);
-        comm_abort(&j.comm, &(struct err){.code = ERR_IO, .msg = "the disk is full"});
+        comm_abort(&j.comm, &(struct err){.code = ERR_IO, .step = 7, .msg = "the disk is full"});
         comm_close(&j.comm);
         comm_tcp_leave(j.tcp);
         pthread_join(thread, &all);
         T_CHECK(all);
         T_EQ(load_u32(t.frame), FAULT);
         T_EQ(t.fault.code, ERR_IO);
+        T_EQ(t.fault.step, 7);
         T_STR(t.fault.text, "the disk is full");
         close(j.other);
     }
@@ -228,6 +248,7 @@ static void too_many_are_a_fault(void)
     close_job(&j);
 }
 
-T_MAIN(T_CASE(codes_are_not_taken_from_the_wire), T_CASE(a_text_without_an_end),
-       T_CASE(a_text_of_nothing), T_CASE(a_fault_is_told_before_the_end),
-       T_CASE(sizes_that_nobody_has), T_CASE(unasked_messages_wait), T_CASE(too_many_are_a_fault))
+T_MAIN(T_CASE(codes_are_not_taken_from_the_wire), T_CASE(a_step_comes_with_the_fault),
+       T_CASE(a_text_without_an_end), T_CASE(a_text_of_nothing),
+       T_CASE(a_fault_is_told_before_the_end), T_CASE(sizes_that_nobody_has),
+       T_CASE(unasked_messages_wait), T_CASE(too_many_are_a_fault))

@@ -131,6 +131,7 @@ static void a_rank_that_hangs_is_named(void)
     run_ranks(r, one_hangs, 1, 60);
     for (int i = 0; i < RANKS; i++) {
         T_ERR(r[i].code, &r[i].e, ERR_FAULT, "rank 1, step 3, waiting for data: no progress for 1");
+        T_EQ(r[i].e.step, 3);
         T_EQ(r[i].expired, 0);
     }
 }

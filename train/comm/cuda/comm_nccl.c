@@ -348,9 +348,10 @@ static void nccl_wait(struct comm *c, struct comm_ticket t)
     }
     pthread_mutex_lock(&n->hub.lock);
     if (n->host.fault)
-        comm_hub_fail(&n->hub, n->host.fault, n->host.fault_text);
+        comm_hub_tell(&n->hub, n->host.fault, n->host.fault_step, n->host.fault_text);
     if (n->hub.fault && !c->fault) {
         c->fault = n->hub.fault;
+        c->fault_step = n->hub.step;
         snprintf(c->fault_text, sizeof(c->fault_text), "%s", n->hub.text);
     }
     pthread_mutex_unlock(&n->hub.lock);
@@ -388,12 +389,21 @@ static void abort_all(struct nccl *n)
 }
 
 /* With the lock held. */
+static void tell_host(struct nccl *n)
+{
+    struct err why;
+    err_set(&why, n->hub.fault, "%s", n->hub.text);
+    why.step = n->hub.step;
+    comm_interrupt(&n->host, &why);
+}
+
+/* With the lock held. */
 static void look_for_faults(struct nccl *n)
 {
     struct comm_state host;
     comm_look(&n->host, &host);
     if (host.fault)
-        comm_hub_fail(&n->hub, host.fault, host.text);
+        comm_hub_tell(&n->hub, host.fault, host.step, host.text);
     for (int i = 0; i < n->channels && !n->hub.fault; i++) {
         int result = NCCL_SUCCESS;
         n->api.async_error(n->channel[i].comm, &result);
@@ -407,7 +417,7 @@ static void look_for_faults(struct nccl *n)
         comm_hub_fail(&n->hub, ERR_FAULT, why);
     }
     if (n->hub.fault && !host.fault) /* the others hear of it there */
-        n->host.fn->interrupt(&n->host, n->hub.fault, n->hub.text);
+        tell_host(n);
     if (n->hub.fault)
         abort_all(n);
 }
@@ -425,18 +435,18 @@ static void *watch_faults(void *arg)
     return NULL;
 }
 
-static void nccl_interrupt(const struct comm *c, int code, const char *sentence)
+static void nccl_interrupt(const struct comm *c, const struct err *why)
 {
     struct nccl *n = nccl_of(c);
     pthread_mutex_lock(&n->hub.lock);
-    comm_hub_fail(&n->hub, code, sentence);
+    comm_hub_tell(&n->hub, why->code, why->step, why->msg);
     look_for_faults(n);
     pthread_mutex_unlock(&n->hub.lock);
 }
 
-static void nccl_abort(struct comm *c, int code, const char *sentence)
+static void nccl_abort(struct comm *c, const struct err *why)
 {
-    nccl_interrupt(c, code, sentence);
+    nccl_interrupt(c, why);
     nccl_wait(c, (struct comm_ticket){0}); /* the first fault may be another */
 }
 
