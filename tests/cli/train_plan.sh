@@ -94,6 +94,8 @@ fits() {
 }
 deep="$tiny --num-layers 8 --hidden-size 256 --device-memory"
 fits $deep 140M --micro-batch-size 8 --global-batch-size 8
+fits $deep 140M --micro-batch-size 9 --global-batch-size 9
+check [ "$change" = "--micro-batch-size 3" ]
 fits $deep 90M --world-size 8 --global-batch-size 64
 fits $deep 58M --world-size 4 --tp 2 --global-batch-size 64
 fits $deep 100M

@@ -94,26 +94,31 @@ static uint64_t mapped(const struct rank *r)
 /* What of a rank's need a limit is compared with. */
 typedef uint64_t need_fn(const struct rank *r);
 
-/* The largest divisor of the micro-batch size with which a plan of the rank fits; 0 if none does.
- */
+bool fit_lower_batch(struct rank_config *c, int64_t from)
+{
+    int64_t now = c->micro_batch, b = now - 1;
+    while (b > 0 && from % b)
+        b--;
+    if (b < 1)
+        return false;
+    c->micro_batch = b;
+    c->micros = c->micros * now / b;
+    c->beside = c->beside / (uint64_t)now * (uint64_t)b;
+    c->merge_tokens = 0;
+    return true;
+}
+
+/* The largest smaller micro-batch with which a plan of the rank fits; 0 if none does. */
 static int64_t smaller_batch(const struct rank *r, need_fn *need, const struct mem_limit *l)
 {
-    int64_t now = r->config.micro_batch;
+    struct rank_config c = r->config;
     bool fits = false;
-    int64_t b = now;
-    while (!fits && --b >= 1) {
-        if (now % b)
-            continue;
-        struct rank_config c = r->config;
+    while (!fits && fit_lower_batch(&c, r->config.micro_batch)) {
         struct rank one;
-        c.micro_batch = b;
-        c.micros *= now / b;
-        c.beside = c.beside / (uint64_t)now * (uint64_t)b;
-        c.merge_tokens = 0;
         fits = !rank_plan(&one, &c, &r->dev.desc, NULL) && need(&one) <= l->free;
         rank_close(&one);
     }
-    return b;
+    return fits ? c.micro_batch : 0;
 }
 
 static void advise(const struct rank *r, need_fn *need, const struct mem_limit *l, struct err *e)

@@ -31,4 +31,8 @@ void fit_describe(const struct rank *r, struct buf *out);
  */
 int fit_check(const struct rank *r, const struct mem_limit *limit, int n, struct err *e);
 
+/* The micro-batch that `c` becomes in the search for one that fits: the next smaller divisor of
+ * `from`, with as many more of them as keep the samples of a step. False: it is 1. */
+bool fit_lower_batch(struct rank_config *c, int64_t from);
+
 #endif

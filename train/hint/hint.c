@@ -265,18 +265,20 @@ static bool try_config(const struct hint_job *p, const struct rank_config *c, st
     return ret->len && text_fits(p, buf_str(ret));
 }
 
-/* Each changes `c`, and returns whether it could. */
-typedef bool change(struct rank_config *c);
+/* Each changes `c`, which was `from` before all changes, and returns whether it could. */
+typedef bool change(struct rank_config *c, const struct rank_config *from);
 
-static bool more_sequence(struct rank_config *c)
+static bool more_sequence(struct rank_config *c, const struct rank_config *from)
 {
+    (void)from;
     bool can = c->layout.mesh.tp > 1 && !c->layout.sequence && !c->recompute.distribute;
     c->layout.sequence |= can;
     return can;
 }
 
-static bool more_zero(struct rank_config *c)
+static bool more_zero(struct rank_config *c, const struct rank_config *from)
 {
+    (void)from;
     struct mesh m = c->layout.mesh;
     if (m.dp * m.cp == 1 || c->layout.zero >= (m.pp == 1 ? ZERO_MAX : 1))
         return false;
@@ -284,26 +286,23 @@ static bool more_zero(struct rank_config *c)
     return true;
 }
 
-static bool smaller_batch(struct rank_config *c)
+static bool smaller_batch(struct rank_config *c, const struct rank_config *from)
 {
-    if (c->micro_batch % 2)
-        return false;
-    c->beside /= 2;
-    c->micro_batch /= 2;
-    c->micros *= 2;
-    return true;
+    return fit_lower_batch(c, from->micro_batch);
 }
 
-static bool recompute_attention(struct rank_config *c)
+static bool recompute_attention(struct rank_config *c, const struct rank_config *from)
 {
+    (void)from;
     if (c->recompute.kind != RECOMPUTE_NONE)
         return false;
     c->recompute.kind = RECOMPUTE_SELECTIVE;
     return true;
 }
 
-static bool recompute_layers(struct rank_config *c)
+static bool recompute_layers(struct rank_config *c, const struct rank_config *from)
 {
+    (void)from;
     if (c->recompute.kind > RECOMPUTE_SELECTIVE)
         return false;
     c->recompute = (struct recompute){.kind = RECOMPUTE_UNIFORM, .layers = 1};
@@ -311,8 +310,9 @@ static bool recompute_layers(struct rank_config *c)
 }
 
 /* Then nearly every layer takes a second round: last. */
-static bool less_room_for_experts(struct rank_config *c)
+static bool less_room_for_experts(struct rank_config *c, const struct rank_config *from)
 {
+    (void)from;
     if (c->layout.mesh.ep == 1 || c->expert_factor <= 1)
         return false;
     c->expert_factor = 1;
@@ -362,7 +362,7 @@ static bool find_cut(const struct hint_job *p, const struct rank_config *from, i
                 continue;
             if (cut_replica(p, &c, tp, k / tp, grow) && try_config(p, &c, ret))
                 return true;
-            if (more_sequence(&c) && try_config(p, &c, ret))
+            if (more_sequence(&c, from) && try_config(p, &c, ret))
                 return true;
         }
     return false;
@@ -372,8 +372,9 @@ static bool find_cut(const struct hint_job *p, const struct rank_config *from, i
 static bool find_single(const struct hint_job *p, struct buf *ret)
 {
     for (int i = 0; i < CHANGES; i++) {
-        struct rank_config c = p->job->rank.config;
-        while (changes[i](&c))
+        const struct rank_config *from = &p->job->rank.config;
+        struct rank_config c = *from;
+        while (changes[i](&c, from))
             if (try_config(p, &c, ret))
                 return true;
     }
@@ -384,7 +385,7 @@ static bool find_single(const struct hint_job *p, struct buf *ret)
 static bool find_together(const struct hint_job *p, struct rank_config *c, struct buf *ret)
 {
     for (int i = 0; i < CHANGES; i++)
-        while (changes[i](c))
+        while (changes[i](c, &p->job->rank.config))
             if (try_config(p, c, ret))
                 return true;
     return false;
