@@ -25,7 +25,7 @@
 #include "train/schedule/schedule.h"
 #include "train/spec/param.h"
 #include "train/tensor/slab.h"
-#include "train/zero/zero.h"
+#include "train/zero/split.h"
 
 enum slab_name {
     SLAB_PARAMETERS,

@@ -6,7 +6,7 @@
  * The sums of gradients over ranks, as the parameter table says (param.h, `summed`): first over
  * tensor-parallel ranks, of parameters that all of them have and of key/value heads that several
  * have; then over the ends of a pipeline, what both have; then over data-parallel ranks, by buckets
- * (zero.h). Under ZeRO each of these gets the sums of its own share alone.
+ * (split.h). Under ZeRO each of these gets the sums of its own share alone.
  *
  * With config.overlap_grad_reduce a bucket is sent when the last micro-batch has added the last of
  * its gradients, while the backward pass goes on; otherwise all are sent behind it. The calls and

@@ -21,7 +21,7 @@
 
 #include "train/model/model.h"
 #include "train/tensor/slab.h"
-#include "train/zero/zero.h"
+#include "train/zero/split.h"
 
 enum { UNIT_SLOT_LAYERS = 3, UNIT_SLOTS = UNIT_SLOT_LAYERS + 2 };
 

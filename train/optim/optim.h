@@ -15,7 +15,7 @@
 #include "train/ops/ops.h"
 #include "train/ops/segments.h"
 #include "train/spec/param.h"
-#include "train/zero/zero.h"
+#include "train/zero/split.h"
 
 enum { OPTIM_STATES = 2 };
 

@@ -371,7 +371,7 @@ static int check_layout(const struct spec *s, struct layout l, struct err *e)
 }
 
 /* Under ZeRO 2 and 3 a unit (embedding, layer, head) is shared out by itself: see
- * train/zero/zero.h. */
+ * train/zero/split.h. */
 static int64_t shared_align(struct layout l)
 {
     return ALIGN * (int64_t)(l.zero ? mesh_group_size(l.mesh, GROUP_SHARD) : 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRAIN_ZERO_ZERO_H
-#define TRAIN_ZERO_ZERO_H
+#ifndef TRAIN_ZERO_SPLIT_H
+#define TRAIN_ZERO_SPLIT_H
 
 /*
  * Who owns which gradients, as integers: the flat slab of a rank's parameters (params.elements, in

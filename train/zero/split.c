@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/zero/zero.h"
+#include "train/zero/split.h"
 
 #include <stdlib.h>
 
