@@ -146,7 +146,7 @@ static void add_layout(const struct plan_report *p, struct buf *out)
     buf_addf(out, " layers on %d processes\n", m->pp);
 }
 
-static void add_whole(const char *name, struct units_whole w, struct buf *out)
+static void add_whole(const char *name, struct slots_whole w, struct buf *out)
 {
     if (!w.layers)
         return;
@@ -185,8 +185,8 @@ static void add_memory(const struct plan_report *p, struct buf *out)
     buf_adds(out, "memory          ");
     rank_describe(r, out);
     buf_addf(out, "; beyond that %.1f MiB\n", (double)beyond(r) / 0x1p20);
-    add_whole(r->slab[SLAB_PARAMETERS].name, units_whole(&r->units.weights), out);
-    add_whole(r->slab[SLAB_GRADIENTS].name, units_whole(&r->units.grads), out);
+    add_whole(r->slab[SLAB_PARAMETERS].name, slots_whole(&r->zero.weight_slots), out);
+    add_whole(r->slab[SLAB_GRADIENTS].name, slots_whole(&r->zero.grad_slots), out);
     add_experts(r, out);
     add_communication(r, out);
     struct buf system = {0};
@@ -263,7 +263,7 @@ static void begin_object(struct buf *out, const char *key)
     buf_adds(out, "{");
 }
 
-static void json_whole(struct units_whole w, const char *name, struct buf *out)
+static void json_whole(struct slots_whole w, const char *name, struct buf *out)
 {
     if (!w.layers)
         return;
@@ -281,8 +281,8 @@ static void json_slabs(const struct rank *r, struct buf *out)
     add_number(out, "together", (double)slabs_of(r));
     add_number(out, "beyond", (double)beyond(r));
     add_number(out, "communication", (double)fit_communication(r));
-    json_whole(units_whole(&r->units.weights), "whole_weights", out);
-    json_whole(units_whole(&r->units.grads), "whole_gradients", out);
+    json_whole(slots_whole(&r->zero.weight_slots), "whole_weights", out);
+    json_whole(slots_whole(&r->zero.grad_slots), "whole_gradients", out);
 }
 
 static void json_layout(const struct plan_report *p, struct buf *out)

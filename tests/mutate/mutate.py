@@ -49,7 +49,7 @@ COLLECTIVES = {
     "comm_wait": ("mutant_wait(", ("dropped",)),
     "stream_reduce": ("mutant_stream_reduce(", ("dropped",)),
 }
-for _name in ("sum", "reduce_totals", "reduce_gradients", "units_spread", "units_settle", "rank_spread_master"):
+for _name in ("reduce_sum", "reduce_totals", "reduce_gradients", "gather_weights", "gather_wait", "rank_spread_master"):
     COLLECTIVES[_name] = ("mutant_none({n}, " + _name + ", ", ("dropped",))
 for _name in ("world_max", "world_agree", "job_agree"):
     COLLECTIVES[_name] = ("mutant_second({n}, " + _name + ", ", ("dropped",))
@@ -149,8 +149,6 @@ class Mutants:
             name = m.group(1)
             if (re.match(r"[A-Za-z_*]", before) and before not in ("return", "else")) or before in (".", ">"):
                 continue  # a definition
-            if name == "sum" and file != "train/engine/reduce.c":
-                continue
             if name in SIZES:
                 n = self.add(file, what(at, name), ("1" if SIZES[name] == "mutant_one" else "0",))
                 edits.append((at, at, f"{SIZES[name]}({n}, "))

@@ -243,7 +243,7 @@ double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
         n += (double)b->loss_mask[i];
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
     if (gradients) {
-        op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
+        op_fill(&r->ops, &(struct fill_args){.y = r->zero.grads, .value = 0});
         tiny_micro(r, b, (float)(1 / n));
     } else {
         struct model_pass p = rank_pass(r, b, true);

@@ -15,8 +15,7 @@ static void take_chunk(struct rank *r, int i)
     struct chunk *k = &r->pipe.chunk[i];
     int at = mesh_coord(c->layout.mesh, c->rank).pp;
     k->stage = layout_stage(c->layout, c->spec.layers, at, i);
-    weights_bind(&k->w, &r->params, k->stage, r->weights, NULL);
-    weights_bind(&k->g, &r->params, k->stage, r->grads, NULL);
+    zero_bind(&r->zero, k->stage, &k->w, &k->g);
 }
 
 static void build_schedule(const struct rank *r, struct schedule *ret)
@@ -196,7 +195,7 @@ int pipeline_train(struct rank *r, struct pipeline_source *in, struct err *e)
 {
     const struct schedule *table = &r->pipe.schedule;
     int code = 0;
-    units_begin(r);
+    zero_begin(&r->zero, r->config.micros);
     for (size_t i = 0; !code && i < table->n; i++) {
         const struct slot *s = &table->slot[i];
         if (s->kind == SLOT_RECEIVE)

@@ -35,11 +35,12 @@ static void rank_take(struct rank *r)
     bool train = c->use == MODEL_TRAIN;
     struct slab *s = r->slab;
 
-    units_take(r);
+    zero_take(&r->zero);
+    zero_bind(&r->zero, r->model.stage, &r->model.w, &r->model.g);
     if (train) {
         values_take(r, &s[SLAB_ACTIVATIONS], &s[SLAB_STAGING]);
-        r->optim.weights = r->weights;
-        r->optim.grads = r->grads;
+        r->optim.weights = r->zero.weights;
+        r->optim.grads = r->zero.grads;
         optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], &r->ops);
     }
     r->model.frozen = c->frozen;
@@ -68,7 +69,7 @@ void rank_put(struct rank *r, struct tensor to, const void *from)
 
 struct tensor rank_master(const struct rank *r)
 {
-    return r->config.use == MODEL_TRAIN ? r->optim.master : r->weights;
+    return r->config.use == MODEL_TRAIN ? r->optim.master : r->zero.weights;
 }
 
 /* Rows of one parameter, shared over the host's threads: each is a function of its global index. */
@@ -146,26 +147,27 @@ static void fill_rows(void *arg, int task, int thread)
 
 void rank_spread_master(struct rank *r)
 {
-    struct tensor from = rank_master(r), to = r->weights;
+    struct tensor from = rank_master(r), to = r->zero.weights;
     bool apart = from.data != to.data;
-    for (size_t i = 0; apart && i < zero_pieces(&r->zero); i++) {
-        struct zero_piece p = zero_piece(&r->zero, i);
+    for (size_t i = 0; apart && i < zero_pieces(&r->zero.split); i++) {
+        struct zero_piece p = zero_piece(&r->zero.split, i);
         int64_t n = p.end - p.begin;
-        op_copy(&r->ops, &(struct copy_args){
-                             .y = tensor_rows(to, zero_place(&r->zero, to.size[0], p), n),
-                             .x = tensor_rows(from, zero_place(&r->zero, from.size[0], p), n)});
+        op_copy(&r->ops,
+                &(struct copy_args){
+                    .y = tensor_rows(to, zero_place(&r->zero.split, to.size[0], p), n),
+                    .x = tensor_rows(from, zero_place(&r->zero.split, from.size[0], p), n)});
     }
-    if (apart || r->zero.stage == 3)
-        units_spread(r);
-    units_settle(r);
+    if (apart || r->zero.split.stage == 3)
+        gather_weights(&r->zero);
+    gather_wait(&r->zero);
 }
 
 /* Elements begin .. begin + n - 1 of the slab, as far as the rank holds them, of its type. */
 static void put_held(struct rank *r, int64_t begin, int64_t n, const char *from)
 {
     struct tensor to = rank_master(r);
-    for (size_t i = 0; i < zero_pieces_of(&r->zero, to.size[0]); i++) {
-        struct zero_piece p = zero_piece_of(&r->zero, to.size[0], i);
+    for (size_t i = 0; i < zero_pieces_of(&r->zero.split, to.size[0]); i++) {
+        struct zero_piece p = zero_piece_of(&r->zero.split, to.size[0], i);
         if (zero_cut(&p, begin, begin + n))
             rank_put(r, tensor_rows(to, p.at, p.end - p.begin),
                      from + (size_t)(p.begin - begin) * dtype_size(to.dtype));
@@ -241,17 +243,28 @@ static void rank_shape(struct rank *r)
                               .expert_factor = c->expert_factor,
                               .host = &r->host};
     count_layers(c, at.pp, &r->model);
+    r->zero = (struct zero){.spec = &r->config.spec,
+                            .params = &r->params,
+                            .ops = &r->ops,
+                            .comm = &r->comm,
+                            .parameters = &r->slab[SLAB_PARAMETERS],
+                            .gradients = &r->slab[SLAB_GRADIENTS],
+                            .workspace = &r->slab[SLAB_WORKSPACE],
+                            .real = c->real,
+                            .trains = c->use == MODEL_TRAIN,
+                            .overlap_grad_reduce = c->overlap_grad_reduce,
+                            .overlap_param_gather = c->overlap_param_gather};
     bool sharing = c->layout.zero && c->use == MODEL_TRAIN;
     int64_t size = c->bucket_size ? c->bucket_size
                                   : zero_bucket_size(mesh_group_size(c->layout.mesh, GROUP_DP_CP));
-    zero_split_build(&r->zero, &r->params, sharing ? c->layout.zero : 0, size,
+    zero_split_build(&r->zero.split, &r->params, sharing ? c->layout.zero : 0, size,
                      mesh_group_size(c->layout.mesh, GROUP_SHARD),
                      mesh_group_index(c->layout.mesh, c->rank, GROUP_SHARD));
-    zero_split_experts(&r->zero, &r->params, size, mesh_edp(c->layout.mesh), at.edp);
-    r->model.units = units_functions(r);
+    zero_split_experts(&r->zero.split, &r->params, size, mesh_edp(c->layout.mesh), at.edp);
+    r->model.units = zero_functions(&r->zero);
     r->optim = (struct optim){.rule = optim_rule(c->optimizer),
                               .params = &r->params,
-                              .zero = &r->zero,
+                              .zero = &r->zero.split,
                               .beta1 = c->beta1,
                               .beta2 = c->beta2,
                               .eps = c->eps,
@@ -437,8 +450,7 @@ void rank_close(struct rank *r)
     pipeline_finish(r);
     optim_finish(&r->optim);
     model_finish(&r->model);
-    units_finish(r);
-    zero_split_finish(&r->zero);
+    zero_finish(&r->zero);
     arena_finish(&r->host);
     params_finish(&r->params);
     for (int i = 0; i < SLAB_COUNT; i++)

@@ -25,7 +25,6 @@
 #include "train/schedule/schedule.h"
 #include "train/spec/param.h"
 #include "train/tensor/slab.h"
-#include "train/zero/split.h"
 
 enum slab_name {
     SLAB_PARAMETERS,
@@ -223,9 +222,7 @@ struct rank {
     struct model model;
     struct optim optim;
     struct slab slab[SLAB_COUNT];
-    struct zero_split zero;
-    struct units units;
-    struct tensor weights, grads;      /* flat: of all parameters, or of what is kept */
+    struct zero zero;
     struct tensor totals;              /* F64 [TOTALS]: sum of losses, counted labels; sums of the
                                           balancing and z losses of a mixture of experts, its passes
                                           in several rounds */

@@ -8,23 +8,23 @@
  * have; then over the ends of a pipeline, what both have; then over data-parallel ranks, by buckets
  * (split.h). Under ZeRO each of these gets the sums of its own share alone.
  *
- * With config.overlap_grad_reduce a bucket is sent when the last micro-batch has added the last of
+ * With overlap_grad_reduce a bucket is sent when the last micro-batch has added the last of
  * its gradients, while the backward pass goes on; otherwise all are sent behind it. The calls and
  * the order of each sum are the same, and so are the bits.
  */
 
-#include "train/engine/rank.h"
+#include "train/engine/units.h"
 
 /* A micro-batch has added a unit's gradients (struct model_units). */
-void reduce_unit(struct rank *r, int unit);
+void reduce_unit(struct zero *z, int unit);
 
 /* Of a unit's gradients, over tensor-parallel ranks alone. */
-void reduce_over_tensor_ranks(struct rank *r, int unit);
+void reduce_over_tensor_ranks(struct zero *z, int unit);
 
-/* After the last micro-batch: what is left of all gradients, and `totals`. Waits for all. */
-void reduce_gradients(struct rank *r);
+/* After the last micro-batch: what is left of all gradients. Waits for all. */
+void reduce_gradients(struct zero *z);
 
-/* Losses and counts of all data-parallel ranks, from the last stage to all. */
-void reduce_totals(struct rank *r);
+/* `t` becomes the sum of all ranks of the group. */
+void reduce_sum(struct comm *c, enum group g, struct tensor t);
 
 #endif

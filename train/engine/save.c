@@ -55,7 +55,7 @@ static int share_folder(struct rank *r, struct ckpt_writer *w, struct buf *folde
 {
     if (w)
         buf_adds(folder, ckpt_writer_folder(w));
-    units_settle(r);
+    gather_wait(&r->zero);
     return world_share(&r->comm, folder, e);
 }
 

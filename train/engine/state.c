@@ -32,7 +32,7 @@ static const char *group_name(const struct rank *r, int g, const struct param *p
 static struct tensor group_of(const struct rank *r, int g)
 {
     if (g == groups_of(r))
-        return r->weights;
+        return r->zero.weights;
     return g == 0 ? rank_master(r) : r->optim.state[g - 1];
 }
 
@@ -58,8 +58,8 @@ static void add_piece(struct state_entries *out, const struct rank *r, int g, co
 /* Whether this rank writes what it holds of a source: of ranks that hold the same, one does. */
 static bool is_saved(const struct rank *r, int g, const struct param_source *s)
 {
-    bool shared_out = zero_pieces_of(&r->zero, group_of(r, g).size[0]) > 1 ||
-                      group_of(r, g).size[0] < r->zero.elements;
+    bool shared_out = zero_pieces_of(&r->zero.split, group_of(r, g).size[0]) > 1 ||
+                      group_of(r, g).size[0] < r->zero.split.elements;
     return shared_out ? s->counts && comm_index(&r->comm, GROUP_REPLICA) == 0 : s->saves;
 }
 
@@ -90,8 +90,8 @@ static void add_group(struct state_entries *out, const struct rank *r, int g, bo
             int64_t numbers = group_of(r, g).size[0];
             if (!group_name(r, g, p) || (saved && !is_saved(r, g, &p->source[k])))
                 continue;
-            for (size_t j = 0; j < zero_pieces_of(&r->zero, numbers); j++)
-                add_piece(out, r, g, p, &p->source[k], zero_piece_of(&r->zero, numbers, j));
+            for (size_t j = 0; j < zero_pieces_of(&r->zero.split, numbers); j++)
+                add_piece(out, r, g, p, &p->source[k], zero_piece_of(&r->zero.split, numbers, j));
         }
 }
 
@@ -113,7 +113,7 @@ struct state_entries state_held(const struct rank *r)
     struct state_entries out = {0};
     for (int g = 0; g < groups_of(r); g++)
         add_group(&out, r, g, false);
-    if (rank_master(r).data != r->weights.data)
+    if (rank_master(r).data != r->zero.weights.data)
         add_group(&out, r, groups_of(r), false);
     add_blocks(&out, r, false);
     return out;
@@ -223,7 +223,7 @@ static int check_groups(const struct ckpt *c, const struct ckpt_want *want, size
 
 static int load_groups(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
 {
-    units_settle(r); /* or what is still gathered comes after what is read */
+    gather_wait(&r->zero); /* or what is still gathered comes after what is read */
     struct state_entries list = list_entries(r, optimizer, false);
     struct ckpt_want *want = mem_new(list.n + 1, sizeof(*want));
     for (size_t i = 0; i < list.n; i++) {
@@ -283,7 +283,7 @@ static int read_foreign(void *arg, struct box_mem to, struct err *e)
 int state_load_weights(struct rank *r, state_read *read, const void *from, struct err *e)
 {
     int code = 0;
-    units_settle(r);
+    gather_wait(&r->zero);
     struct state_entries list = list_entries(r, false, false);
     for (size_t i = 0; !code && i < list.n; i++) {
         struct foreign f = {read, from, list.at[i].source};

@@ -74,6 +74,13 @@ static void pass_over(struct rank *r)
     op_fill(&r->ops, &(struct fill_args){.y = r->optim.skip, .value = 1});
 }
 
+/* Losses and counts of all data-parallel ranks, from the last stage to all. */
+static void reduce_totals(struct rank *r)
+{
+    reduce_sum(&r->comm, GROUP_DP_CP, r->totals);
+    reduce_sum(&r->comm, GROUP_PP, r->totals);
+}
+
 /*
  * Data-parallel ranks meet here: once a step, after the last micro-batch, or from its backward pass
  * on (reduce.h), so that one reduction serves all of them; under ZeRO 2 and 3 once a micro-batch.
@@ -84,20 +91,23 @@ static void pass_over(struct rank *r)
 void step_issue_update(struct rank *r)
 {
     rank_timer(r, RANK_TIMER_GRADS_SYNC, true);
-    reduce_gradients(r);
+    reduce_gradients(&r->zero);
+    if (r->config.spec.experts && !FAULT("balance_totals"))
+        reduce_sum(&r->comm, GROUP_TP, r->model.route_sums);
+    reduce_totals(r);
     rank_timer(r, RANK_TIMER_GRADS_SYNC, false);
     rank_timer(r, RANK_TIMER_OPTIMIZER, true);
     if (is_spike(r))
         pass_over(r);
     else
         optim_step(&r->optim, &r->ops, &r->comm, r->at.steps == 0);
-    units_spread(r);
+    gather_weights(&r->zero);
     rank_timer(r, RANK_TIMER_OPTIMIZER, false);
 }
 
 static void clear(struct rank *r)
 {
-    op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
+    op_fill(&r->ops, &(struct fill_args){.y = r->zero.grads, .value = 0});
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
     r->model.crowded = 0;
 }

@@ -6,26 +6,25 @@
 
 #include "base/core/fault.h"
 #include "base/core/mem.h"
-#include "train/engine/rank.h"
 #include "train/engine/reduce.h"
 
 /* ---- slots ------------------------------------------------------------------------------- */
 
-static int last_unit(const struct rank *r)
+static int last_unit(const struct zero *z)
 {
-    return (int)r->config.spec.layers + 1;
+    return (int)z->spec->layers + 1;
 }
 
 /* NULL: the unit has no such part, or the rank keeps all of it. */
-static const struct zero_bucket *bucket_of(const struct rank *r, int unit, enum unit_part part)
+static const struct zero_bucket *bucket_of(const struct zero *z, int unit, enum unit_part part)
 {
-    int i = r->units.bucket[unit][part];
-    return i < 0 ? NULL : &r->zero.bucket[i];
+    int i = z->bucket[unit][part];
+    return i < 0 ? NULL : &z->split.bucket[i];
 }
 
-static enum unit_part unit_part_of(const struct rank *r, const struct param *p)
+static enum unit_part unit_part_of(const struct zero *z, const struct param *p)
 {
-    return p->offset >= r->params.experts ? PART_EXPERTS : PART_SHARED;
+    return p->offset >= z->params->experts ? PART_EXPERTS : PART_SHARED;
 }
 
 static enum group sharing_group(enum unit_part part)
@@ -33,69 +32,69 @@ static enum group sharing_group(enum unit_part part)
     return part == PART_EXPERTS ? GROUP_EDP : GROUP_SHARD;
 }
 
-static int64_t unit_size(const struct rank *r, int unit, enum unit_part part)
+static int64_t unit_size(const struct zero *z, int unit, enum unit_part part)
 {
-    const struct zero_bucket *b = bucket_of(r, unit, part);
+    const struct zero_bucket *b = bucket_of(z, unit, part);
     return b ? b->range.end - b->range.begin : 0;
 }
 
-static int slot_number(const struct rank *r, const struct unit_slots *s, int unit)
+static int slot_number(const struct zero *z, const struct unit_slots *s, int unit)
 {
-    bool end = unit == last_unit(r);
-    if (unit == UNIT_EMBED || (end && !r->config.spec.tied))
+    bool end = unit == last_unit(z);
+    if (unit == UNIT_EMBED || (end && !z->spec->tied))
         return s->layers;
     return end ? s->layers + 1 : (unit - 1) % s->layers;
 }
 
-static struct unit_slot *slot_of(const struct rank *r, struct unit_slots *s, int unit)
+static struct unit_slot *slot_of(const struct zero *z, struct unit_slots *s, int unit)
 {
-    return &s->slot[slot_number(r, s, unit)];
+    return &s->slot[slot_number(z, s, unit)];
 }
 
 /* Where a parameter lies in what is kept, of which no other rank has a part. */
-static int64_t place_of_kept(const struct rank *r, const struct param *p)
+static int64_t place_of_kept(const struct zero *z, const struct param *p)
 {
     size_t i = 0;
-    struct zero_piece q = zero_piece(&r->zero, i);
+    struct zero_piece q = zero_piece(&z->split, i);
     while (p->offset >= q.end || p->offset < q.begin)
-        q = zero_piece(&r->zero, ++i);
+        q = zero_piece(&z->split, ++i);
     return q.at + p->offset - q.begin;
 }
 
-static void slots_place(const struct rank *r, struct unit_slots *s)
+static void slots_place(const struct zero *z, struct unit_slots *s)
 {
     if (!s->place)
-        s->place = mem_new((size_t)r->params.n + 1, sizeof(*s->place));
-    for (int i = 0; i < r->params.n; i++) {
-        const struct param *p = &r->params.at[i];
-        enum unit_part part = unit_part_of(r, p);
-        int unit = zero_unit_of(&r->params, p);
-        const struct zero_bucket *b = bucket_of(r, unit, part);
+        s->place = mem_new((size_t)z->params->n + 1, sizeof(*s->place));
+    for (int i = 0; i < z->params->n; i++) {
+        const struct param *p = &z->params->at[i];
+        enum unit_part part = unit_part_of(z, p);
+        int unit = zero_unit_of(z->params, p);
+        const struct zero_bucket *b = bucket_of(z, unit, part);
         s->place[i] =
-            b ? slot_of(r, s, unit)->at[part] + p->offset - b->range.begin : place_of_kept(r, p);
+            b ? slot_of(z, s, unit)->at[part] + p->offset - b->range.begin : place_of_kept(z, p);
     }
 }
 
 /* Cuts what is kept, which is returned, and the slots. */
-static struct tensor slots_take(const struct rank *r, struct unit_slots *s, int layers,
+static struct tensor slots_take(const struct zero *z, struct unit_slots *s, int layers,
                                 struct slab *slab, enum dtype d)
 {
-    int64_t all = r->zero.kept;
+    int64_t all = z->split.kept;
     s->layers = layers;
     for (int i = 0; i < UNIT_SLOTS; i++)
         s->slot[i] = (struct unit_slot){.unit = UNIT_NONE};
-    for (int unit = 0; unit <= last_unit(r); unit++)
+    for (int unit = 0; unit <= last_unit(z); unit++)
         for (int part = 0; part < UNIT_PARTS; part++) {
-            int64_t size = unit_size(r, unit, (enum unit_part)part);
-            struct unit_slot *slot = slot_of(r, s, unit);
+            int64_t size = unit_size(z, unit, (enum unit_part)part);
+            struct unit_slot *slot = slot_of(z, s, unit);
             slot->size[part] = slot->size[part] > size ? slot->size[part] : size;
         }
     for (int i = 0; i < UNIT_SLOTS; i++)
         for (int part = 0; part < UNIT_PARTS; all += s->slot[i].size[part++])
             s->slot[i].at[part] = all;
     s->t = slab_1d(slab, d, all);
-    slots_place(r, s);
-    return tensor_rows(s->t, 0, r->zero.kept);
+    slots_place(z, s);
+    return tensor_rows(s->t, 0, z->split.kept);
 }
 
 static void slots_drop(struct unit_slots *s)
@@ -105,239 +104,244 @@ static void slots_drop(struct unit_slots *s)
 }
 
 /* A part of the unit in its slot, and this rank's share of it there. */
-static struct tensor whole_in(const struct rank *r, const struct unit_slots *s, int unit,
+static struct tensor whole_in(const struct zero *z, const struct unit_slots *s, int unit,
                               enum unit_part part)
 {
-    return tensor_rows(s->t, s->slot[slot_number(r, s, unit)].at[part], unit_size(r, unit, part));
+    return tensor_rows(s->t, s->slot[slot_number(z, s, unit)].at[part], unit_size(z, unit, part));
 }
 
-static struct tensor share_in(const struct rank *r, const struct unit_slots *s, int unit,
+static struct tensor share_in(const struct zero *z, const struct unit_slots *s, int unit,
                               enum unit_part part)
 {
-    const struct zero_bucket *b = bucket_of(r, unit, part);
-    int64_t each = unit_size(r, unit, part) / b->shares;
-    return tensor_rows(whole_in(r, s, unit, part), each * b->at, each);
+    const struct zero_bucket *b = bucket_of(z, unit, part);
+    int64_t each = unit_size(z, unit, part) / b->shares;
+    return tensor_rows(whole_in(z, s, unit, part), each * b->at, each);
 }
 
 /* What this rank keeps of it. */
-static struct tensor kept_of(const struct rank *r, struct tensor t, int unit, enum unit_part part)
+static struct tensor kept_of(const struct zero *z, struct tensor t, int unit, enum unit_part part)
 {
-    size_t i = r->zero.n - 1 - (size_t)r->units.bucket[unit][part];
-    struct zero_piece p = zero_piece(&r->zero, i);
-    return tensor_rows(t, zero_place(&r->zero, t.size[0], p), p.end - p.begin);
+    size_t i = z->split.n - 1 - (size_t)z->bucket[unit][part];
+    struct zero_piece p = zero_piece(&z->split, i);
+    return tensor_rows(t, zero_place(&z->split, t.size[0], p), p.end - p.begin);
 }
 
-static void slot_wait(struct rank *r, struct unit_slot *s)
+static void slot_wait(struct zero *z, struct unit_slot *s)
 {
     for (int part = 0; part < UNIT_PARTS && s->pending; part++)
-        comm_wait(&r->comm, s->ticket[part]);
+        comm_wait(z->comm, s->ticket[part]);
     s->pending = false;
 }
 
 /* ---- weights ----------------------------------------------------------------------------- */
 
-static void gather_unit(struct rank *r, int unit)
+static void gather_unit(struct zero *z, int unit)
 {
-    struct unit_slots *s = &r->units.weights;
-    struct unit_slot *slot = slot_of(r, s, unit);
+    struct unit_slots *s = &z->weight_slots;
+    struct unit_slot *slot = slot_of(z, s, unit);
     if (slot->unit == unit)
         return;
-    slot_wait(r, slot);
+    slot_wait(z, slot);
     slot->unit = unit;
     slot->pending = true;
     for (int i = 0; i < UNIT_PARTS; i++) {
         enum unit_part part = (enum unit_part)i;
         slot->ticket[i] = (struct comm_ticket){0};
-        if (bucket_of(r, unit, part))
+        if (bucket_of(z, unit, part))
             slot->ticket[i] =
-                comm_all_gather(&r->comm, sharing_group(part), whole_in(r, s, unit, part),
-                                kept_of(r, r->weights, unit, part));
+                comm_all_gather(z->comm, sharing_group(part), whole_in(z, s, unit, part),
+                                kept_of(z, z->weights, unit, part));
     }
 }
 
-static void wait_for_bucket(struct rank *r, size_t i)
+static void wait_for_bucket(struct zero *z, size_t i)
 {
-    if (r->units.issued[i])
-        comm_wait(&r->comm, r->units.ticket[i]);
-    r->units.issued[i] = false;
+    if (z->issued[i])
+        comm_wait(z->comm, z->ticket[i]);
+    z->issued[i] = false;
 }
 
 /* Buckets that have elements of a unit. */
-static void wait_for_unit(struct rank *r, int unit)
+static void wait_for_unit(struct zero *z, int unit)
 {
-    for (size_t i = 0; i < r->zero.n; i++) {
-        if (!r->units.issued[i])
+    for (size_t i = 0; i < z->split.n; i++) {
+        if (!z->issued[i])
             continue;
-        struct zero_range all = r->zero.bucket[i].range;
-        for (int k = r->zero.bucket[i].param; k < r->params.n && r->params.at[k].offset < all.end;
-             k++)
-            if (zero_unit_of(&r->params, &r->params.at[k]) == unit)
-                wait_for_bucket(r, i);
+        struct zero_range all = z->split.bucket[i].range;
+        for (int k = z->split.bucket[i].param;
+             k < z->params->n && z->params->at[k].offset < all.end; k++)
+            if (zero_unit_of(z->params, &z->params->at[k]) == unit)
+                wait_for_bucket(z, i);
     }
 }
 
 static void unit_is_used(void *arg, int unit, int ahead)
 {
-    struct rank *r = arg;
-    if (r->zero.stage != 3) {
-        wait_for_unit(r, unit);
+    struct zero *z = arg;
+    if (z->split.stage != 3) {
+        wait_for_unit(z, unit);
         return;
     }
-    gather_unit(r, unit);
-    slot_wait(r, slot_of(r, &r->units.weights, unit));
-    if (ahead != UNIT_NONE && r->config.overlap_param_gather)
-        gather_unit(r, ahead);
+    gather_unit(z, unit);
+    slot_wait(z, slot_of(z, &z->weight_slots, unit));
+    if (ahead != UNIT_NONE && z->overlap_param_gather)
+        gather_unit(z, ahead);
 }
 
-void units_spread(struct rank *r)
+void gather_weights(struct zero *z)
 {
-    struct units *u = &r->units;
-    if (r->zero.stage == 3 || r->zero.kept == r->zero.elements) {
-        slots_drop(&u->weights);
+    if (z->split.stage == 3 || z->split.kept == z->split.elements) {
+        slots_drop(&z->weight_slots);
         return;
     }
-    for (size_t i = r->zero.n; i-- > 0;) { /* as the forward pass comes to them */
-        const struct zero_bucket *b = &r->zero.bucket[i];
+    for (size_t i = z->split.n; i-- > 0;) { /* as the forward pass comes to them */
+        const struct zero_bucket *b = &z->split.bucket[i];
         struct zero_range all = b->range, mine = zero_share(all, b->shares, b->at);
-        u->ticket[i] = comm_all_gather(&r->comm, b->experts ? GROUP_EDP : GROUP_SHARD,
-                                       tensor_rows(r->weights, all.begin, all.end - all.begin),
-                                       tensor_rows(r->weights, mine.begin, mine.end - mine.begin));
-        u->issued[i] = !FAULT("gather_wait");
+        z->ticket[i] = comm_all_gather(z->comm, b->experts ? GROUP_EDP : GROUP_SHARD,
+                                       tensor_rows(z->weights, all.begin, all.end - all.begin),
+                                       tensor_rows(z->weights, mine.begin, mine.end - mine.begin));
+        z->issued[i] = !FAULT("gather_wait");
     }
-    if (!r->config.overlap_param_gather)
-        units_settle(r);
+    if (!z->overlap_param_gather)
+        gather_wait(z);
 }
 
-void units_settle(struct rank *r)
+void gather_wait(struct zero *z)
 {
-    for (size_t i = 0; i < r->zero.n; i++)
-        wait_for_bucket(r, i);
+    for (size_t i = 0; i < z->split.n; i++)
+        wait_for_bucket(z, i);
 }
 
 /* ---- gradients --------------------------------------------------------------------------- */
 
-struct tensor units_gradient(const struct rank *r, const struct param *p)
+struct tensor gradient_of(const struct zero *z, const struct param *p)
 {
-    int64_t at = r->zero.stage > 1 ? r->units.grads.place[p - r->params.at] : p->offset;
-    return tensor_rows(r->zero.stage > 1 ? r->units.grads.t : r->grads, at, p->count);
+    int64_t at = z->split.stage > 1 ? z->grad_slots.place[p - z->params->at] : p->offset;
+    return tensor_rows(z->split.stage > 1 ? z->grad_slots.t : z->grads, at, p->count);
 }
 
 /* What has been reduced joins what is kept. */
-static void settle_slot(struct rank *r, struct unit_slot *slot)
+static void settle_slot(struct zero *z, struct unit_slot *slot)
 {
     if (!slot->pending)
         return;
-    slot_wait(r, slot);
+    slot_wait(z, slot);
     for (int i = 0; i < UNIT_PARTS; i++) {
         enum unit_part part = (enum unit_part)i;
         bool lost = part == PART_EXPERTS && FAULT("experts_accumulate");
-        if (bucket_of(r, slot->unit, part))
-            op_copy(&r->ops,
-                    &(struct copy_args){.y = kept_of(r, r->grads, slot->unit, part),
-                                        .x = share_in(r, &r->units.grads, slot->unit, part),
-                                        .accumulate = !FAULT("zero_accumulate") && !lost});
+        if (bucket_of(z, slot->unit, part))
+            op_copy(z->ops, &(struct copy_args){.y = kept_of(z, z->grads, slot->unit, part),
+                                                .x = share_in(z, &z->grad_slots, slot->unit, part),
+                                                .accumulate = !FAULT("zero_accumulate") && !lost});
     }
     slot->unit = UNIT_NONE;
 }
 
-void units_settle_gradients(struct rank *r)
+void settle_gradients(struct zero *z)
 {
     for (int i = 0; i < UNIT_SLOTS; i++)
-        settle_slot(r, &r->units.grads.slot[i]);
+        settle_slot(z, &z->grad_slots.slot[i]);
 }
 
 static void unit_is_added(void *arg, int unit)
 {
-    struct rank *r = arg;
-    struct unit_slot *slot = r->zero.stage > 1 ? slot_of(r, &r->units.grads, unit) : NULL;
+    struct zero *z = arg;
+    struct unit_slot *slot = z->split.stage > 1 ? slot_of(z, &z->grad_slots, unit) : NULL;
     if (!slot || (slot->unit == unit && !slot->pending))
         return;
-    settle_slot(r, slot);
+    settle_slot(z, slot);
     BUG_ON(slot->unit != UNIT_NONE, "unit %d comes before %d is complete", unit, slot->unit);
     for (int i = 0; i < UNIT_PARTS; i++)
-        if (bucket_of(r, unit, (enum unit_part)i))
-            op_fill(&r->ops,
-                    &(struct fill_args){.y = whole_in(r, &r->units.grads, unit, (enum unit_part)i),
+        if (bucket_of(z, unit, (enum unit_part)i))
+            op_fill(z->ops,
+                    &(struct fill_args){.y = whole_in(z, &z->grad_slots, unit, (enum unit_part)i),
                                         .value = 0});
     slot->unit = unit;
 }
 
 static void unit_is_done(void *arg, int unit)
 {
-    struct rank *r = arg;
-    if (r->zero.stage < 2) {
-        reduce_unit(r, unit);
+    struct zero *z = arg;
+    if (z->split.stage < 2) {
+        reduce_unit(z, unit);
         return;
     }
-    struct unit_slots *s = &r->units.grads;
-    struct unit_slot *slot = slot_of(r, s, unit);
-    reduce_over_tensor_ranks(r, unit);
+    struct unit_slots *s = &z->grad_slots;
+    struct unit_slot *slot = slot_of(z, s, unit);
+    reduce_over_tensor_ranks(z, unit);
     for (int i = 0; i < UNIT_PARTS; i++) {
         enum unit_part part = (enum unit_part)i;
         slot->ticket[i] = (struct comm_ticket){0};
-        if (bucket_of(r, unit, part))
+        if (bucket_of(z, unit, part))
             slot->ticket[i] =
-                comm_reduce_scatter(&r->comm, sharing_group(part), share_in(r, s, unit, part),
-                                    whole_in(r, s, unit, part), REDUCE_SUM);
+                comm_reduce_scatter(z->comm, sharing_group(part), share_in(z, s, unit, part),
+                                    whole_in(z, s, unit, part), REDUCE_SUM);
     }
     slot->pending = true;
-    if (!r->config.overlap_grad_reduce)
-        settle_slot(r, slot);
+    if (!z->overlap_grad_reduce)
+        settle_slot(z, slot);
 }
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-struct model_units units_functions(struct rank *r)
+struct model_units zero_functions(struct zero *z)
 {
     return (struct model_units){
-        .use = unit_is_used, .add = unit_is_added, .done = unit_is_done, .arg = r};
+        .use = unit_is_used, .add = unit_is_added, .done = unit_is_done, .arg = z};
 }
 
 /* Parts of which there are several copies. */
-static void find_buckets(struct rank *r)
+static void find_buckets(struct zero *z)
 {
-    for (int unit = 0; unit <= last_unit(r); unit++)
+    for (int unit = 0; unit <= last_unit(z); unit++)
         for (int part = 0; part < UNIT_PARTS; part++)
-            r->units.bucket[unit][part] = -1;
-    for (size_t i = 0; r->zero.stage > 1 && i < r->zero.n; i++) {
-        const struct param *p = &r->params.at[r->zero.bucket[i].param];
-        if (r->zero.bucket[i].shares > 1)
-            r->units.bucket[zero_unit_of(&r->params, p)][unit_part_of(r, p)] = (int)i;
+            z->bucket[unit][part] = -1;
+    for (size_t i = 0; z->split.stage > 1 && i < z->split.n; i++) {
+        const struct param *p = &z->params->at[z->split.bucket[i].param];
+        if (z->split.bucket[i].shares > 1)
+            z->bucket[zero_unit_of(z->params, p)][unit_part_of(z, p)] = (int)i;
     }
 }
 
-void units_take(struct rank *r)
+void zero_take(struct zero *z)
 {
-    const struct rank_config *c = &r->config;
-    struct units *u = &r->units;
-    struct slab *s = r->slab;
-    int ahead = c->overlap_param_gather ? UNIT_SLOT_LAYERS : UNIT_SLOT_LAYERS - 1;
-    if (!u->micros) {
-        u->ticket = mem_new(r->zero.n + 1, sizeof(*u->ticket));
-        u->issued = mem_new(r->zero.n + 1, sizeof(*u->issued));
-        u->bucket = mem_new((size_t)c->spec.layers + 2, sizeof(*u->bucket));
-        u->micros = mem_new((size_t)c->spec.layers + 2, sizeof(*u->micros));
-        u->complete = mem_new((size_t)r->params.n + 1, sizeof(*u->complete));
+    int ahead = z->overlap_param_gather ? UNIT_SLOT_LAYERS : UNIT_SLOT_LAYERS - 1;
+    enum dtype grad = z->ops->grad;
+    if (!z->added) {
+        size_t units = (size_t)z->spec->layers + 2;
+        z->ticket = mem_new(z->split.n + 1, sizeof(*z->ticket));
+        z->issued = mem_new(z->split.n + 1, sizeof(*z->issued));
+        z->bucket = mem_new(units, sizeof(*z->bucket));
+        z->added = mem_new(units, sizeof(*z->added));
+        z->complete = mem_new((size_t)z->params->n + 1, sizeof(*z->complete));
     }
-    find_buckets(r);
-    bool shared = r->zero.stage == 3;
-    r->weights = shared ? slots_take(r, &u->weights, ahead, &s[SLAB_PARAMETERS], c->real)
-                        : slab_1d(&s[SLAB_PARAMETERS], c->real, r->zero.elements);
-    weights_bind(&r->model.w, &r->params, r->model.stage, shared ? u->weights.t : r->weights,
-                 u->weights.place);
-    if (c->use != MODEL_TRAIN)
-        return;
-    shared = r->zero.stage > 1;
-    r->grads = shared
-                   ? slots_take(r, &u->grads, UNIT_SLOT_LAYERS - 1, &s[SLAB_GRADIENTS], r->ops.grad)
-                   : slab_1d(&s[SLAB_GRADIENTS], r->ops.grad, r->zero.elements);
-    weights_bind(&r->model.g, &r->params, r->model.stage, shared ? u->grads.t : r->grads,
-                 u->grads.place);
+    find_buckets(z);
+    z->weights = z->split.stage == 3
+                     ? slots_take(z, &z->weight_slots, ahead, z->parameters, z->real)
+                     : slab_1d(z->parameters, z->real, z->split.elements);
+    if (z->trains)
+        z->grads = z->split.stage > 1
+                       ? slots_take(z, &z->grad_slots, UNIT_SLOT_LAYERS - 1, z->gradients, grad)
+                       : slab_1d(z->gradients, grad, z->split.elements);
 }
 
-struct units_whole units_whole(const struct unit_slots *s)
+/* Views of a flat tensor, or of what is kept and the slots. */
+static void bind(const struct zero *z, struct stage stage, const struct unit_slots *s,
+                 struct tensor flat, struct weights *ret)
 {
-    struct units_whole w = {0};
+    weights_bind(ret, z->params, stage, s->place ? s->t : flat, s->place);
+}
+
+void zero_bind(const struct zero *z, struct stage stage, struct weights *w, struct weights *g)
+{
+    bind(z, stage, &z->weight_slots, z->weights, w);
+    if (z->trains)
+        bind(z, stage, &z->grad_slots, z->grads, g);
+}
+
+struct slots_whole slots_whole(const struct unit_slots *s)
+{
+    struct slots_whole w = {0};
     if (tensor_none(s->t))
         return w;
     w.layers = s->layers;
@@ -353,23 +357,23 @@ struct units_whole units_whole(const struct unit_slots *s)
     return w;
 }
 
-void units_finish(struct rank *r)
+void zero_finish(struct zero *z)
 {
-    struct units *u = &r->units;
-    free(u->weights.place);
-    free(u->grads.place);
-    free(u->ticket);
-    free(u->issued);
-    free(u->bucket);
-    free(u->micros);
-    free(u->complete);
-    *u = (struct units){0};
+    free(z->weight_slots.place);
+    free(z->grad_slots.place);
+    free(z->ticket);
+    free(z->issued);
+    free(z->bucket);
+    free(z->added);
+    free(z->complete);
+    zero_split_finish(&z->split);
+    *z = (struct zero){0};
 }
 
-void units_begin(struct rank *r)
+void zero_begin(struct zero *z, int64_t micros)
 {
-    struct units *u = &r->units;
-    u->early = 0;
-    memset(u->micros, 0, ((size_t)r->config.spec.layers + 2) * sizeof(*u->micros));
-    memset(u->complete, 0, (size_t)r->params.n * sizeof(*u->complete));
+    z->micros = micros;
+    z->early = 0;
+    memset(z->added, 0, ((size_t)z->spec->layers + 2) * sizeof(*z->added));
+    memset(z->complete, 0, (size_t)z->params->n * sizeof(*z->complete));
 }

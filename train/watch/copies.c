@@ -460,7 +460,7 @@ int copies_compare(struct rank *r, struct copies *c, struct err *e)
     uint64_t *own = mem_new(c->nown + 1, sizeof(*own));
     size_t *size = mem_new((size_t)r->comm.world, sizeof(*size));
     struct buf all = {0};
-    units_settle(r);
+    gather_wait(&r->zero);
     state_cursor(r, c->cursor);
     int code = take_sums(r, &s, e);
     for (size_t i = 0; i < c->nown; i++)

@@ -136,7 +136,7 @@ struct graph_outcome graph_steps(const struct rank_backends *b, const struct gra
             evaluate_both(c);
     }
     same(rank_master(&plain), rank_master(&graphs));
-    same(plain.weights, graphs.weights);
+    same(plain.zero.weights, graphs.zero.weights);
     for (int i = 0; i < plain.optim.rule->states; i++)
         same(plain.optim.state[i], graphs.optim.state[i]);
     ret.on = graphs.graphs.on;

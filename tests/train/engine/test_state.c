@@ -103,7 +103,7 @@ static void check_resume(struct spec spec, const char *name)
     b.config.seed = a.config.seed;
     steps(&b, 3);
     T_MEM(&a.at, &b.at, sizeof(a.at));
-    same_bytes(a.weights, b.weights);
+    same_bytes(a.zero.weights, b.zero.weights);
     same_bytes(a.optim.state[0], b.optim.state[0]);
     same_bytes(a.optim.state[1], b.optim.state[1]);
     ckpt_close(c);
@@ -136,7 +136,7 @@ static void weights_alone_start_at_nothing(void)
     T_OK(state_load(&b, c, false, &e), &e);
     T_EQ(b.at.iteration, 0);
     T_EQ(b.at.consumed, 0);
-    same_bytes(a.weights, b.weights);
+    same_bytes(a.zero.weights, b.zero.weights);
     T_EQ(((const float *)b.optim.state[0].data)[0], 0);
     ckpt_close(c);
     rank_close(&a);
@@ -177,7 +177,7 @@ static void a_snapshot_is_what_was_there(void)
     T_OK(state_load(&a, c, true, &e), &e);
     ckpt_close(c);
     T_MEM(&a.at, &b.at, sizeof(a.at));
-    same_bytes(a.weights, b.weights);
+    same_bytes(a.zero.weights, b.zero.weights);
     same_bytes(a.optim.state[0], b.optim.state[0]);
     rank_close(&a);
     rank_close(&b);

@@ -70,8 +70,8 @@ static struct rank_config configure(struct spec s)
 static void plain_gradients(void)
 {
     struct err e;
-    op_fill(&plain.ops, &(struct fill_args){.y = plain.grads, .value = 0});
-    memcpy(plain.weights.data, rank.weights.data, tensor_bytes(rank.weights));
+    op_fill(&plain.ops, &(struct fill_args){.y = plain.zero.grads, .value = 0});
+    memcpy(plain.zero.weights.data, rank.zero.weights.data, tensor_bytes(rank.zero.weights));
     for (int i = MICROS - 1; i >= 0; i--) {
         const struct batch *b;
         double labels = 0;
@@ -86,7 +86,7 @@ static void plain_gradients(void)
 
 static void same_gradients(double scale)
 {
-    const double *got = rank.grads.data, *want = plain.grads.data;
+    const double *got = rank.zero.grads.data, *want = plain.zero.grads.data;
     for (int64_t k = 0; k < rank.params.elements; k++)
         T_NEAR(got[k] / scale, want[k], 1e-11 + 1e-9 * fabs(want[k]));
 }
@@ -98,7 +98,7 @@ struct adam {
 static void update(struct adam *a, double lr, double wd, int number)
 {
     const struct rank_config *c = &rank.config;
-    const double *g = plain.grads.data;
+    const double *g = plain.zero.grads.data;
     double sum = 0;
     for (int64_t k = 0; k < rank.params.elements; k++)
         sum += g[k] * g[k];
@@ -127,7 +127,7 @@ static void steps_of(struct spec s)
     size_t n = (size_t)rank.params.elements;
     struct adam a = {mem_new(n, sizeof(double)), mem_new(n, sizeof(double)),
                      mem_new(n, sizeof(double))};
-    memcpy(a.p, rank.weights.data, n * sizeof(double));
+    memcpy(a.p, rank.zero.weights.data, n * sizeof(double));
     struct loader *in = open_loader(&rank, 0);
     for (int step = 1; step <= STEPS; step++) {
         struct step_result ret;
@@ -139,8 +139,8 @@ static void steps_of(struct spec s)
         same_gradients(at.scale.scale);
         update(&a, lr, wd, step);
         for (size_t k = 0; k < n; k++)
-            T_NEAR(((double *)rank.weights.data)[k], a.p[k], 1e-9);
-        memcpy(a.p, rank.weights.data, n * sizeof(double));
+            T_NEAR(((double *)rank.zero.weights.data)[k], a.p[k], 1e-9);
+        memcpy(a.p, rank.zero.weights.data, n * sizeof(double));
     }
     loader_destroy(in);
     free(a.p);
@@ -260,7 +260,8 @@ static void merged_is_as_one_by_one(void)
         T_NEAR(all.grad_norm, one.grad_norm, 1e-9 * one.grad_norm);
         T_MEM(&plain.at, &rank.at, sizeof(rank.at));
         for (int64_t k = 0; k < rank.params.elements; k++)
-            T_NEAR(((double *)rank.weights.data)[k], ((double *)plain.weights.data)[k], 1e-9);
+            T_NEAR(((double *)rank.zero.weights.data)[k], ((double *)plain.zero.weights.data)[k],
+                   1e-9);
     }
     loader_destroy(in);
     loader_destroy(other);

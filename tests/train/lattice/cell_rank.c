@@ -151,13 +151,13 @@ static struct cell_numbers cell_numbers(struct rank *r, struct tensor flat, bool
     struct cell_numbers ret = {mem_new(all, sizeof(double)), mem_new(all, sizeof(bool))};
     double *v = mem_new(n, sizeof(*v));
     void *bytes = mem_new(n, sizeof(*v));
-    int64_t numbers = whole ? flat.size[0] : r->zero.kept;
+    int64_t numbers = whole ? flat.size[0] : r->zero.split.kept;
     rank_fetch(r, bytes, flat);
     box_cast(v, DTYPE_F64, bytes, flat.dtype, flat.size[0]);
     free(bytes);
-    for (size_t i = 0; i < zero_pieces_of(&r->zero, numbers); i++) {
-        struct zero_piece p = zero_piece_of(&r->zero, numbers, i);
-        int64_t at = zero_place(&r->zero, flat.size[0], p);
+    for (size_t i = 0; i < zero_pieces_of(&r->zero.split, numbers); i++) {
+        struct zero_piece p = zero_piece_of(&r->zero.split, numbers, i);
+        int64_t at = zero_place(&r->zero.split, flat.size[0], p);
         memcpy(ret.at + p.begin, v + at, (size_t)(p.end - p.begin) * sizeof(*v));
         memset(ret.held + p.begin, 1, (size_t)(p.end - p.begin));
     }
@@ -269,13 +269,13 @@ static int cell_steps(struct cell_rank *c, struct loader **in)
         if (!code)
             code = take_step(c, *in);
         if (!code && first)
-            c->grads = cell_numbers(r, r->grads, false);
+            c->grads = cell_numbers(r, r->zero.grads, false);
         if (!code && first && (c->cell->evaluates || (!c->threads && !c->cell->begin)))
             code = evaluate(c);
     }
-    units_settle(r);
+    gather_wait(&r->zero);
     if (!code)
-        c->weights = cell_numbers(r, r->weights, true);
+        c->weights = cell_numbers(r, r->zero.weights, true);
     if (!code && !c->cell->judge &&
         (r->at.consumed != samples_of(c->cell) || r->at.scheduled != r->at.consumed))
         code = err_set(&c->e, ERR_FAIL, "%lld samples are consumed and %lld scheduled",

@@ -84,11 +84,11 @@ static void put_rank(void *arg, const struct rank *r, const struct cell_numbers 
         struct tensor t = k ? r->optim.state[k - 1] : r->optim.master;
         if (tensor_none(t) || t.dtype != DTYPE_BF16)
             continue;
-        for (size_t z = 0; z < zero_pieces_of(&r->zero, t.size[0]); z++)
+        for (size_t z = 0; z < zero_pieces_of(&r->zero.split, t.size[0]); z++)
             for (int i = 0; i < r->params.n; i++)
                 for (int s = 0; s < r->params.at[i].sources; s++)
-                    put_source(w, k, t, zero_piece_of(&r->zero, t.size[0], z), &r->params.at[i],
-                               &r->params.at[i].source[s]);
+                    put_source(w, k, t, zero_piece_of(&r->zero.split, t.size[0], z),
+                               &r->params.at[i], &r->params.at[i].source[s]);
     }
     pthread_mutex_unlock(&w->lock);
 }

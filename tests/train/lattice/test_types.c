@@ -388,8 +388,8 @@ static void poison(void *arg, struct rank *r)
     struct tensor t = rank_master(r);
     int64_t row = p ? o->token - p->source[0].begin[0] : -1;
     if (row >= 0 && row < p->source[0].count[0])
-        for (size_t i = 0; i < zero_pieces_of(&r->zero, t.size[0]); i++) {
-            struct zero_piece piece = zero_piece_of(&r->zero, t.size[0], i);
+        for (size_t i = 0; i < zero_pieces_of(&r->zero.split, t.size[0]); i++) {
+            struct zero_piece piece = zero_piece_of(&r->zero.split, t.size[0], i);
             int64_t at = p->offset + (p->source[0].row + row) * p->size[1];
             if (zero_cut(&piece, at, at + p->size[1]))
                 for (int64_t k = 0; k < piece.end - piece.begin; k++)
@@ -447,7 +447,7 @@ static void overflow_of_one_rank(void)
 static void is_rounded(void *arg, const struct rank *r, const struct cell_numbers *grads)
 {
     const struct overflow *o = arg;
-    struct tensor master = rank_master(r), w = r->weights;
+    struct tensor master = rank_master(r), w = r->zero.weights;
     void *bits = mem_new((size_t)w.size[0], dtype_size(w.dtype));
     (void)grads;
     T_EQ(w.size[0], master.size[0]);

@@ -298,9 +298,9 @@ int cell_run_overlap(const struct cell *c, char *why, size_t size)
         code = same_rank(&r[0][i], &r[1][i]) ? 0 : -1;
         if (code)
             snprintf(why, size, "rank %d has other bits with overlap", i);
-        if (!code && late->zero.stage < 2 && (late->units.early || !early->units.early)) {
+        if (!code && late->zero.split.stage < 2 && (late->zero.early || !early->zero.early)) {
             snprintf(why, size, "rank %d sent %zu buckets early, and without overlap %zu", i,
-                     early->units.early, late->units.early);
+                     early->zero.early, late->zero.early);
             code = -1;
         }
     }

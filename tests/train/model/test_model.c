@@ -25,8 +25,8 @@ static void check_gradients(struct spec spec)
     struct batch b;
     tiny_batch(&b, 11);
     tiny_loss(&rank, &b, true);
-    double *w = rank.weights.data, *g = mem_new((size_t)rank.params.elements, sizeof(*g));
-    memcpy(g, rank.grads.data, (size_t)rank.params.elements * sizeof(*g));
+    double *w = rank.zero.weights.data, *g = mem_new((size_t)rank.params.elements, sizeof(*g));
+    memcpy(g, rank.zero.grads.data, (size_t)rank.params.elements * sizeof(*g));
     double *moved = mem_new((size_t)rank.params.n, sizeof(*moved));
     for (int i = 0; i < rank.params.n; i++) {
         const struct param *p = &rank.params.at[i];
@@ -87,8 +87,8 @@ static void check_documents(struct spec spec, enum dtype real, double tolerance)
         n = rank.params.elements;
         g[cut] = mem_new((size_t)n, sizeof(double));
         for (int64_t i = 0; i < n; i++)
-            g[cut][i] = real == DTYPE_F64 ? ((double *)rank.grads.data)[i]
-                                          : (double)((float *)rank.grads.data)[i];
+            g[cut][i] = real == DTYPE_F64 ? ((double *)rank.zero.grads.data)[i]
+                                          : (double)((float *)rank.zero.grads.data)[i];
         batch_finish(&full);
         batch_finish(&b);
         rank_close(&rank);
@@ -379,12 +379,12 @@ static void threads_do_not_change_a_bit(void)
         struct batch b;
         tiny_batch(&b, 12);
         tiny_loss(&rank, &b, true);
-        bytes = tensor_bytes(rank.grads);
+        bytes = tensor_bytes(rank.zero.grads);
         if (!first) {
             first = mem_new(1, bytes);
-            memcpy(first, rank.grads.data, bytes);
+            memcpy(first, rank.zero.grads.data, bytes);
         } else {
-            T_MEM(rank.grads.data, first, bytes);
+            T_MEM(rank.zero.grads.data, first, bytes);
         }
         batch_finish(&b);
         rank_close(&rank);

@@ -15,7 +15,7 @@ static void open_with_gradients(double clip)
     struct rank_config c = tiny_config(tiny_gpt(), DTYPE_F64);
     c.clip = clip;
     T_OK(rank_open(&rank, &c, &e), &e);
-    double *g = rank.grads.data;
+    double *g = rank.zero.grads.data;
     for (int i = 0; i < rank.params.n; i++) {
         const struct param *p = &rank.params.at[i];
         for (int64_t k = 0; k < p->count; k++)
@@ -28,7 +28,7 @@ static void open_with_gradients(double clip)
 static void two_steps_are_adamw_with_masks_and_clipping(void)
 {
     open_with_gradients(1.0);
-    double *w = rank.weights.data, *g = rank.grads.data, sum = 0, norm;
+    double *w = rank.zero.weights.data, *g = rank.zero.grads.data, sum = 0, norm;
     const double lr = 0.01, b1 = 0.9, b2 = 0.999, eps = 1e-8, wd = 0.01;
     for (int64_t k = 0; k < rank.params.elements; k++)
         sum += g[k] * g[k];
@@ -63,10 +63,10 @@ static void a_gradient_that_is_not_finite_changes_nothing(void)
 {
     open_with_gradients(1.0);
     static double before[1 << 16];
-    double *w = rank.weights.data;
+    double *w = rank.zero.weights.data;
     int32_t skip;
     memcpy(before, w, (size_t)rank.params.elements * sizeof(*w));
-    ((double *)rank.grads.data)[3] = INFINITY;
+    ((double *)rank.zero.grads.data)[3] = INFINITY;
     tiny_update(&rank, 0.01, 0.01, 1);
     rank_fetch(&rank, &skip, rank.optim.skip);
     T_EQ(skip, 1);

@@ -27,7 +27,7 @@ static void open_rank(enum optim_kind kind, struct optim_tuning tuning)
 /* Gradients of a step; returns the clip factor. */
 static double set_gradients(uint64_t step)
 {
-    double *g = rank.grads.data, sum = 0;
+    double *g = rank.zero.grads.data, sum = 0;
     for (int i = 0; i < rank.params.n; i++) {
         const struct param *p = &rank.params.at[i];
         for (int64_t k = p->offset; k < p->offset + p->count; k++) {
@@ -123,9 +123,9 @@ static void sai_steps(enum optim_kind kind, bool max)
     double most = 0;
     open_rank(kind, (struct optim_tuning){.sai_max = max});
     T_CHECK(rank.params.n <= 256);
-    memcpy(want, rank.weights.data, (size_t)rank.params.elements * sizeof(*want));
+    memcpy(want, rank.zero.weights.data, (size_t)rank.params.elements * sizeof(*want));
     for (int t = 1; t <= 2; t++) {
-        double factor = set_gradients((uint64_t)t), *g = rank.grads.data;
+        double factor = set_gradients((uint64_t)t), *g = rank.zero.grads.data;
         for (int i = 0; i < rank.params.n && t == 1; i++) {
             gsnr[i] = plain_gsnr(&rank.params.at[i], g, factor);
             most = fmax(most, gsnr[i]);
@@ -137,7 +137,7 @@ static void sai_steps(enum optim_kind kind, bool max)
                 m[k] = t == 1 ? g[k] * factor : mu * m[k] + (1 - mu) * g[k] * factor;
                 want[k] = want[k] * (1 - lr * (p->rank == 2 ? wd : 0)) -
                           lr * gsnr[i] / (max ? most : 1) * m[k];
-                T_NEAR(((double *)rank.weights.data)[k], want[k], 1e-12);
+                T_NEAR(((double *)rank.zero.weights.data)[k], want[k], 1e-12);
             }
         }
     }
@@ -165,12 +165,12 @@ static void sai_measures_the_first_step_taken(void)
     double before[1] = {7};
     open_rank(OPTIM_SAI, (struct optim_tuning){0});
     set_gradients(1);
-    ((double *)rank.grads.data)[3] = NAN;
+    ((double *)rank.zero.grads.data)[3] = NAN;
     memcpy(rank.optim.gsnr.data, before, sizeof(before));
     tiny_update(&rank, 0.01, 0, 1);
     T_NEAR(*(double *)rank.optim.gsnr.data, 7, 0);
     double factor = set_gradients(2);
-    double want = plain_gsnr(&rank.params.at[0], rank.grads.data, factor);
+    double want = plain_gsnr(&rank.params.at[0], rank.zero.grads.data, factor);
     tiny_update(&rank, 0.01, 0, 1);
     T_NEAR(*(double *)sai_gsnr(&rank.optim, &rank.params.at[0]).data, want, 1e-9 * want);
     set_gradients(3);
@@ -234,8 +234,8 @@ static void muon_takes_each_matrix_by_itself(void)
     const struct optim_tuning t = {
         .muon_momentum = 0.9, .muon_extra = 1, .muon_nesterov = true, .muon_steps = 5};
     open_rank(OPTIM_MUON, t);
-    memcpy(before, rank.weights.data, (size_t)rank.params.elements * sizeof(*before));
-    double factor = set_gradients(1), *g = rank.grads.data, *w = rank.weights.data;
+    memcpy(before, rank.zero.weights.data, (size_t)rank.params.elements * sizeof(*before));
+    double factor = set_gradients(1), *g = rank.zero.grads.data, *w = rank.zero.weights.data;
     tiny_update(&rank, lr, wd, 1);
     for (int i = 0; i < rank.params.n; i++) {
         const struct param *p = &rank.params.at[i];

@@ -62,7 +62,7 @@ static struct outcome attempt(struct rank *r, bool cut, double scale)
 {
     struct err e;
     struct outcome ret = {0};
-    op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
+    op_fill(&r->ops, &(struct fill_args){.y = r->zero.grads, .value = 0});
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
     tiny_values(r, lr_at(&r->config.lr, r->at.scheduled), 0.01, r->at.steps + 1);
     for (int64_t i = 0; i < MICROS; i++) {
@@ -148,7 +148,7 @@ static void steps_by(enum optim_kind optimizer, struct spec spec, bool cut)
         struct outcome a = step(&gpu, cut), b = step(&cpu, cut);
         T_NEAR(a.loss, b.loss, 1e-5 * b.loss);
         T_NEAR(a.norm, b.norm, 1e-5 * b.norm);
-        near("weights", gpu.weights, cpu.weights, 1e-5);
+        near("weights", gpu.zero.weights, cpu.zero.weights, 1e-5);
     }
     rank_close(&gpu);
     rank_close(&cpu);
@@ -191,7 +191,7 @@ static void same(struct rank *x, struct tensor a, struct rank *y, struct tensor 
 static void same_state(struct rank *x, struct rank *y)
 {
     same(x, rank_master(x), y, rank_master(y));
-    same(x, x->weights, y, y->weights);
+    same(x, x->zero.weights, y, y->zero.weights);
     same(x, x->optim.state[0], y, y->optim.state[0]);
     same(x, x->optim.state[1], y, y->optim.state[1]);
     T_MEM(&x->at, &y->at, sizeof(x->at));
@@ -221,10 +221,10 @@ static struct spec widened(struct spec s)
 
 static void round_weights(struct rank *r, enum dtype type)
 {
-    size_t n = (size_t)tensor_count(r->weights);
+    size_t n = (size_t)tensor_count(r->zero.weights);
     uint16_t *narrow = mem_new(n, sizeof(*narrow));
-    box_cast(narrow, type, r->weights.data, DTYPE_F32, (int64_t)n);
-    box_cast(r->weights.data, DTYPE_F32, narrow, type, (int64_t)n);
+    box_cast(narrow, type, r->zero.weights.data, DTYPE_F32, (int64_t)n);
+    box_cast(r->zero.weights.data, DTYPE_F32, narrow, type, (int64_t)n);
     free(narrow);
 }
 
@@ -251,7 +251,7 @@ static void gradients_near(enum dtype type, struct spec spec, bool cut)
     T_EQ(a.skip, 0);
     T_NEAR(a.loss, b.loss, 1e-2 * b.loss);
     T_NEAR(a.norm / scale, b.norm, 1e-2 * b.norm);
-    float *x = fetch(&gpu, gpu.grads), *y = fetch(&cpu, cpu.grads);
+    float *x = fetch(&gpu, gpu.zero.grads), *y = fetch(&cpu, cpu.zero.grads);
     for (int64_t i = 0; i < cpu.params.elements; i++)
         x[i] = (float)((double)x[i] / scale);
     double all = sqrt(dot(y, y, cpu.params.elements));
@@ -320,7 +320,7 @@ static void moments_in_bf16(void)
         T_NEAR(a.loss, b.loss, 1e-2 * b.loss);
         T_NEAR(a.norm, b.norm, 1e-2 * b.norm);
     }
-    T_EQ(gpu.grads.dtype, DTYPE_BF16);
+    T_EQ(gpu.zero.grads.dtype, DTYPE_BF16);
     T_EQ(gpu.optim.state[1].dtype, DTYPE_BF16);
     float *x = fetch(&gpu, gpu.optim.master), *y = fetch(&again, again.optim.master);
     T_CHECK(distance(x, y, gpu.params.elements) < 1e-3);
@@ -401,7 +401,7 @@ static void the_cpu_takes_a_run_over(void)
     same_state(&gpu, &cpu);
     step(&gpu, false);
     step(&cpu, false);
-    near("weights", gpu.weights, cpu.weights, 1e-5);
+    near("weights", gpu.zero.weights, cpu.zero.weights, 1e-5);
     rank_close(&gpu);
     rank_close(&cpu);
 }
