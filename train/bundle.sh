@@ -38,10 +38,7 @@ for program in "$@"; do
         exit 1
     fi
     strip -o "$folder.new/bin/${program##*/}" "$program"
-    case ${program##*/} in
-    *stories) ;; # has none
-    *) "$program" --man >"$folder.new/share/man/man1/${program##*/}.1" ;;
-    esac
+    "$program" --man >"$folder.new/share/man/man1/${program##*/}.1"
     # all but those of the C library, which belong together and to the system
     ldd "$program" | awk '$2 == "=>" { print $3 }' |
         grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|mvec))\.so\.[0-9]+$' |

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "samples/stories/forms.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 static const char *const form_names[FORM_COUNT] = {
@@ -11,281 +10,218 @@ static const char *const form_names[FORM_COUNT] = {
     [FORM_OWNER] = "his",       [FORM_SELF] = "self",
 };
 
-// Pairs "word form word form ...". What no pair names follows the rules below.
-static const char *const exceptions[FORM_COUNT] = {
-    [FORM_PLURAL] =
-        "man men woman women child children foot feet tooth teeth goose geese "
-        "mouse mice ox oxen leaf leaves wolf wolves loaf loaves shelf shelves "
-        "knife knives calf calves half halves elf elves thief thieves scarf scarves "
-        "dwarf dwarves hoof hooves sheep sheep fish fish deer deer trout trout "
-        "salmon salmon squid squid swine swine moose moose potato potatoes tomato "
-        "tomatoes hero heroes echo echoes mango mangoes volcano volcanoes "
-        "bookshelf bookshelves dormouse dormice louse lice woodlouse woodlice reindeer reindeer "
-        "bison bison cod cod "
-        "haddock haddock mackerel mackerel tuna tuna plaice plaice bream bream halibut halibut",
-    [FORM_PRESENT] = "be is have has go goes do does",
-    [FORM_PAST] =
-        "be was have had go went do did come came become became run ran sit sat stand stood "
-        "understand understood see saw sing sang ring rang spring sprang drink drank sink sank "
-        "shrink shrank stink stank begin began swim swam say said pay paid lay laid hear heard "
-        "make made tell told sell sold find found bind bound wind wound grind ground "
-        "think thought bring brought buy bought fight fought catch caught teach taught seek sought "
-        "know knew grow grew blow blew throw threw draw drew fly flew take took shake shook "
-        "mistake mistook give gave forgive forgave get got forget forgot write wrote ride rode "
-        "drive drove rise rose shine shone hide hid slide slid bite bit light lit eat ate "
-        "fall fell feel felt keep kept sleep slept weep wept creep crept sweep swept leap leapt "
-        "kneel knelt meet met feed fed lead led read read speed sped bleed bled breed bred "
-        "hold held leave left lose lost shoot shot stick stuck strike struck string strung "
-        "swing swung sling slung cling clung fling flung sting stung dig dug spin spun win won "
-        "hang hung wear wore tear tore bear bore swear swore break broke speak spoke wake woke "
-        "weave wove freeze froze steal stole choose chose bend bent lend lent send sent spend "
-        "spent build built mean meant dream dreamt learn learnt burn burnt spell spelt "
-        "spill spilt spoil spoilt cut cut put put let let set set shut shut hit hit split split "
-        "spread spread burst burst cost cost hurt hurt quit quit bet bet cast cast rid rid "
-        "slit slit shed shed knit knitted lie lay awake awoke begin began mow mowed sew sewed "
-        "sow sowed show showed stride strode strive strove shear sheared beat beat wring wrung "
-        "smell smelt "
-        "forbid forbade unwind unwound overhear overheard upset upset",
-    [FORM_ING] = "dye dyeing age ageing",
-    [FORM_COMPARATIVE] = "good better bad worse far farther little smaller fun funnier",
-    [FORM_SUPERLATIVE] = "good best bad worst far farthest little smallest fun funniest",
-    [FORM_ADVERB] = "good well fast fast hard hard true truly whole wholly early early "
-                    "straight straight loud loudly shy shyly sly slyly dry dryly spry spryly",
-    [FORM_OBJECT] = "he him she her it it they them",
-    [FORM_OWNER] = "he his she her it its they their",
-    [FORM_SELF] = "he himself she herself it itself they themselves",
-};
-
-// Longer words that double their last letter because the stress lies on it.
-static const char doubles[] = "begin admit forget permit regret prefer refer unwrap unzip unplug "
-                              "outrun upset forbid zigzag hobnob catnap equip";
-
 static bool is_vowel(char c)
 {
-    return c == 'a' || c == 'e' || c == 'i' || c == 'o' || c == 'u';
+    return c && strchr("aeiou", c);
 }
 
-static bool has_suffix(const char *word, size_t len, const char *suffix)
+static bool begins_with(struct span word, struct span start)
 {
-    size_t n = strlen(suffix);
-    return len >= n && memcmp(word + len - n, suffix, n) == 0;
+    return word.len >= start.len && !memcmp(word.text, start.text, start.len);
 }
 
-// Finds word among blanks in text; returns what follows it, or NULL. step 2 looks at pairs.
-static const char *find_word(const char *text, const char *word, size_t len, int step)
+static bool has_suffix(struct span word, const char *ending)
 {
-    if (text == NULL) {
-        return NULL;
-    }
-    for (int index = 0; *text != '\0'; index++) {
-        size_t n = strcspn(text, " ");
-        const char *next = text + n + (text[n] == ' ');
-        if (index % step == 0 && n == len && memcmp(text, word, n) == 0) {
-            return next;
-        }
-        text = next;
-    }
-    return NULL;
+    size_t n = strlen(ending);
+    return word.len >= n && !memcmp(word.text + word.len - n, ending, n);
 }
 
-// Groups of vowels, less a silent e: little has two, bake one, quit one.
-static int count_syllables(const char *word, size_t len)
+/* The letter `back` places before the end, from 1; NUL where there is none. */
+static char letter_at(struct span word, size_t back)
+{
+    return word.len >= back ? word.text[word.len - back] : '\0';
+}
+
+static bool has_consonant(struct span word, size_t back)
+{
+    return word.len >= back && !is_vowel(letter_at(word, back));
+}
+
+/* Groups of vowels, less a silent e: little has two, bake one, quit one. */
+static int count_syllables(struct span word)
 {
     int count = 0;
     bool in_vowels = false;
-    for (size_t i = 0; i < len; i++) {
-        bool q_sound = word[i] == 'u' && i > 0 && word[i - 1] == 'q';
-        bool vowel = !q_sound && (is_vowel(word[i]) || (word[i] == 'y' && i > 0));
+    for (size_t i = 0; i < word.len; i++) {
+        bool q_sound = word.text[i] == 'u' && i > 0 && word.text[i - 1] == 'q';
+        bool vowel = !q_sound && (is_vowel(word.text[i]) || (word.text[i] == 'y' && i > 0));
         count += vowel && !in_vowels;
         in_vowels = vowel;
     }
-    bool silent_e = len > 2 && word[len - 1] == 'e' && !is_vowel(word[len - 2]) &&
-                    !(word[len - 2] == 'l' && !is_vowel(word[len - 3]));
+    bool silent_e = word.len > 2 && has_suffix(word, "e") && has_consonant(word, 2) &&
+                    !(letter_at(word, 2) == 'l' && has_consonant(word, 3));
     return silent_e && count > 1 ? count - 1 : count;
 }
 
-// run, running; but rain, raining; box, boxing; open, opening.
-static bool doubles_last(const char *word, size_t len)
+/* run, running; but rain, raining; box, boxing; open, opening. */
+static bool doubles_last(const struct sources *s, struct span word)
 {
-    if (find_word(doubles, word, len, 1) != NULL) {
+    if (source_find_item(sources_find(s, span_of("doubled")), word))
         return true;
-    }
-    if (len < 3) {
+    char last = letter_at(word, 1), first = letter_at(word, 3);
+    if (!first || is_vowel(last) || strchr("wxy", last) || !is_vowel(letter_at(word, 2)))
         return false;
-    }
-    char last = word[len - 1];
-    char mid = word[len - 2];
-    char first = word[len - 3];
-    if (is_vowel(last) || strchr("wxy", last) != NULL || !is_vowel(mid)) {
+    bool q_sound = first == 'u' && letter_at(word, 4) == 'q';
+    if (is_vowel(first) && !q_sound)
         return false;
-    }
-    bool q_sound = first == 'u' && len > 3 && word[len - 4] == 'q';
-    if (is_vowel(first) && !q_sound) {
-        return false;
-    }
-    return last == 'l' || count_syllables(word, len) == 1;
+    return last == 'l' || count_syllables(word) == 1;
 }
 
-static size_t forms_join(char out[WORD_ROOM], const char *stem, size_t len, const char *ending)
+/* The word without its last `cut` letters, and the ending. */
+static void put_ending(struct span word, size_t cut, const char *ending, struct buf *out)
 {
-    size_t n = strlen(ending);
-    memcpy(out, stem, len);
-    memcpy(out + len, ending, n + 1);
-    return len + n;
+    buf_add(out, word.text, word.len - cut);
+    buf_adds(out, ending);
 }
 
-// An ending that begins with a vowel: run, running; mimic, mimicking; rain, raining.
-static size_t join_vowel(char out[WORD_ROOM], const char *word, size_t len, const char *ending)
+/* An ending that begins with a vowel: run, running; mimic, mimicking; rain, raining. */
+static void put_vowel(const struct sources *s, struct span word, const char *ending,
+                      struct buf *out)
 {
-    size_t n = forms_join(out, word, len, "");
-    if (doubles_last(word, len)) {
-        out[n++] = word[len - 1];
-    } else if (has_suffix(word, len, "ic")) {
-        out[n++] = 'k';
-    }
-    return n + forms_join(out + n, ending, strlen(ending), "");
+    buf_add(out, word.text, word.len);
+    if (doubles_last(s, word))
+        buf_addc(out, letter_at(word, 1));
+    else if (has_suffix(word, "ic"))
+        buf_addc(out, 'k');
+    buf_adds(out, ending);
 }
 
-static size_t add_s(const char *word, size_t len, char out[WORD_ROOM])
+static void put_s(struct span word, struct buf *out)
 {
-    if (has_suffix(word, len, "fish")) {
-        return forms_join(out, word, len, "");
-    }
-    if (has_suffix(word, len, "man") && len > 4) {
-        return forms_join(out, word, len - 2, "en");
-    }
-    if (has_suffix(word, len, "s") || has_suffix(word, len, "x") || has_suffix(word, len, "z") ||
-        has_suffix(word, len, "ch") || has_suffix(word, len, "sh")) {
-        return forms_join(out, word, len, "es");
-    }
-    if (len > 1 && word[len - 1] == 'y' && !is_vowel(word[len - 2])) {
-        return forms_join(out, word, len - 1, "ies");
-    }
-    return forms_join(out, word, len, "s");
+    if (has_suffix(word, "fish"))
+        put_ending(word, 0, "", out);
+    else if (has_suffix(word, "man") && word.len > 4)
+        put_ending(word, 2, "en", out);
+    else if (strchr("sxz", letter_at(word, 1)) || has_suffix(word, "ch") || has_suffix(word, "sh"))
+        put_ending(word, 0, "es", out);
+    else if (has_suffix(word, "y") && has_consonant(word, 2))
+        put_ending(word, 1, "ies", out);
+    else
+        put_ending(word, 0, "s", out);
 }
 
-// -ed, -er and -est share their spelling rules.
-static size_t add_e_ending(const char *word, size_t len, const char *ending, char out[WORD_ROOM])
+/* -ed, -er and -est share their spelling rules. */
+static void put_e_ending(const struct sources *s, struct span word, const char *ending,
+                         struct buf *out)
 {
-    if (word[len - 1] == 'e') {
-        return forms_join(out, word, len, ending + 1);
+    if (has_suffix(word, "e")) {
+        put_ending(word, 0, ending + 1, out);
+    } else if (has_suffix(word, "y") && has_consonant(word, 2)) {
+        put_ending(word, 1, "i", out);
+        buf_adds(out, ending);
+    } else {
+        put_vowel(s, word, ending, out);
     }
-    if (len > 1 && word[len - 1] == 'y' && !is_vowel(word[len - 2])) {
-        size_t n = forms_join(out, word, len - 1, "i");
-        return n + forms_join(out + n, ending, strlen(ending), "");
-    }
-    return join_vowel(out, word, len, ending);
 }
 
-static size_t add_ing(const char *word, size_t len, char out[WORD_ROOM])
+static void put_ing(const struct sources *s, struct span word, struct buf *out)
 {
-    if (has_suffix(word, len, "ie")) {
-        return forms_join(out, word, len - 2, "ying");
-    }
-    bool keeps_e = has_suffix(word, len, "ee") || has_suffix(word, len, "oe") ||
-                   has_suffix(word, len, "ye") || len == 2;
-    if (word[len - 1] == 'e' && !keeps_e) {
-        return forms_join(out, word, len - 1, "ing");
-    }
-    return join_vowel(out, word, len, "ing");
+    bool keeps_e =
+        has_suffix(word, "ee") || has_suffix(word, "oe") || has_suffix(word, "ye") || word.len == 2;
+    if (has_suffix(word, "ie"))
+        put_ending(word, 2, "ying", out);
+    else if (has_suffix(word, "e") && !keeps_e)
+        put_ending(word, 1, "ing", out);
+    else
+        put_vowel(s, word, "ing", out);
 }
 
-// Long adjectives take a word in front: more careful, most beautiful.
-static bool compares_by_word(const char *word, size_t len)
+/* Long adjectives take a word in front: more careful, most beautiful. */
+static void put_degree(const struct sources *s, struct span word, const char *front,
+                       const char *ending, struct buf *out)
 {
-    int syllables = count_syllables(word, len);
-    if (syllables < 2) {
-        return false;
+    int syllables = count_syllables(word);
+    bool is_short = syllables < 2 || has_suffix(word, "y") ||
+                    (syllables == 2 &&
+                     (has_suffix(word, "ow") || has_suffix(word, "er") || has_suffix(word, "le")));
+    if (is_short) {
+        put_e_ending(s, word, ending, out);
+    } else {
+        buf_adds(out, front);
+        buf_add(out, word.text, word.len);
     }
-    bool short_kind = has_suffix(word, len, "y") || has_suffix(word, len, "ow") ||
-                      has_suffix(word, len, "er") || has_suffix(word, len, "le");
-    return syllables > 2 ? !has_suffix(word, len, "y") : !short_kind;
 }
 
-static size_t add_ly(const char *word, size_t len, char out[WORD_ROOM])
+static void put_ly(struct span word, struct buf *out)
 {
-    if (has_suffix(word, len, "ic")) {
-        return forms_join(out, word, len, "ally");
-    }
-    if (has_suffix(word, len, "ll")) {
-        return forms_join(out, word, len, "y");
-    }
-    if (len > 2 && has_suffix(word, len, "le") && !is_vowel(word[len - 3])) {
-        return forms_join(out, word, len - 1, "y");
-    }
-    if (len > 2 && word[len - 1] == 'y' && !is_vowel(word[len - 2])) {
-        return forms_join(out, word, len - 1, "ily");
-    }
-    return forms_join(out, word, len, "ly");
+    if (has_suffix(word, "ic"))
+        put_ending(word, 0, "ally", out);
+    else if (has_suffix(word, "ll"))
+        put_ending(word, 0, "y", out);
+    else if (has_suffix(word, "le") && has_consonant(word, 3))
+        put_ending(word, 1, "y", out);
+    else if (word.len > 2 && has_suffix(word, "y") && has_consonant(word, 2))
+        put_ending(word, 1, "ily", out);
+    else
+        put_ending(word, 0, "ly", out);
 }
 
-static size_t put_in_front(const char *front, const char *word, size_t len, char out[WORD_ROOM])
+enum word_form form_by_name(struct span name)
 {
-    size_t n = strlen(front);
-    memcpy(out, front, n);
-    return n + forms_join(out + n, word, len, "");
+    int form = 0;
+    while (form < FORM_COUNT && !span_equal(span_of(form_names[form]), name))
+        form++;
+    return (enum word_form)form;
 }
 
-enum word_form form_by_name(const char *name, size_t len)
-{
-    for (int form = 0; form < FORM_COUNT; form++) {
-        if (strlen(form_names[form]) == len && memcmp(form_names[form], name, len) == 0) {
-            return (enum word_form)form;
-        }
-    }
-    return FORM_COUNT;
-}
-
-int form_is_verb(enum word_form form)
+bool form_is_verb(enum word_form form)
 {
     return form == FORM_PRESENT || form == FORM_PAST || form == FORM_ING;
 }
 
-size_t form_word(const char *word, size_t len, enum word_form form, char out[WORD_ROOM])
+/* The exception, or NULL. */
+static const struct span *find_irregular(const struct sources *s, struct span word,
+                                         enum word_form form)
 {
-    const char *known = find_word(exceptions[form], word, len, 2);
-    if (known != NULL) {
-        return forms_join(out, known, strcspn(known, " "), "");
+    char name[32] = "irregular_";
+    strcat(name, form_names[form]);
+    return form == FORM_PLAIN ? NULL : source_find_item(sources_find(s, span_of(name)), word);
+}
+
+void form_put(const struct sources *s, struct span word, enum word_form form, struct buf *out)
+{
+    const struct span *known = find_irregular(s, word, form);
+    if (known) {
+        put_ending(span_column(*known, 1), 0, "", out);
+        return;
     }
     switch (form) {
     case FORM_PLURAL:
     case FORM_PRESENT:
-        return add_s(word, len, out);
+        put_s(word, out);
+        return;
     case FORM_PAST:
-        return add_e_ending(word, len, "ed", out);
+        put_e_ending(s, word, "ed", out);
+        return;
     case FORM_ING:
-        return add_ing(word, len, out);
+        put_ing(s, word, out);
+        return;
     case FORM_COMPARATIVE:
-        return compares_by_word(word, len) ? put_in_front("more ", word, len, out)
-                                           : add_e_ending(word, len, "er", out);
+        put_degree(s, word, "more ", "er", out);
+        return;
     case FORM_SUPERLATIVE:
-        return compares_by_word(word, len) ? put_in_front("most ", word, len, out)
-                                           : add_e_ending(word, len, "est", out);
+        put_degree(s, word, "most ", "est", out);
+        return;
     case FORM_ADVERB:
-        return add_ly(word, len, out);
-    case FORM_PLAIN:
-    case FORM_OBJECT:
-    case FORM_OWNER:
-    case FORM_SELF:
-    case FORM_COUNT:
-        break;
+        put_ly(word, out);
+        return;
+    default: /* plain, and a pronoun that is an exception each */
+        put_ending(word, 0, "", out);
     }
-    return forms_join(out, word, len, "");
 }
 
-int form_takes_an(const char *word, size_t len)
+static bool begins_with_any(struct span word, const struct source *starts)
 {
-    static const char *const an[] = {"hour", "honest"};
-    static const char *const a[] = {"uni", "use", "usual", "one", "once", "ukulele", "ewe"};
-    for (size_t i = 0; i < sizeof an / sizeof *an; i++) {
-        if (len >= strlen(an[i]) && memcmp(word, an[i], strlen(an[i])) == 0) {
-            return 1;
-        }
-    }
-    for (size_t i = 0; i < sizeof a / sizeof *a; i++) {
-        if (len >= strlen(a[i]) && memcmp(word, a[i], strlen(a[i])) == 0) {
-            return 0;
-        }
-    }
-    return len > 0 && is_vowel(word[0]);
+    for (size_t i = 0; i < starts->n_items; i++)
+        if (begins_with(word, starts->items[i]))
+            return true;
+    return false;
+}
+
+bool form_takes_an(const struct sources *s, struct span word)
+{
+    if (begins_with_any(word, sources_find(s, span_of("an"))))
+        return true;
+    return word.len > 0 && is_vowel(word.text[0]) &&
+           !begins_with_any(word, sources_find(s, span_of("a")));
 }

@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "samples/stories/source.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "samples/stories/grammar.h"
+#include "base/core/array.h"
+#include "base/core/err.h"
 
 /*
  * Of a long list COMMON_ITEMS and some more are common; the others together are drawn once in
@@ -20,203 +20,177 @@ enum {
     EVEN_OFFSET = 12,
 };
 
-_Noreturn void table_bug(const char *what, struct span where)
-{
-    fprintf(stderr, "stories: bug in the tables: %s: '%.*s'\n", what, (int)where.len, where.text);
-    abort();
-}
+extern const char stories_tables[]; /* all the tables, one after the other: made by meson.build */
 
 struct span span_of(const char *text)
 {
     return (struct span){text, strlen(text)};
 }
 
-int span_compare(const char *name, struct span s)
+bool span_equal(struct span a, struct span b)
 {
-    int order = strncmp(name, s.text, s.len);
-    return order != 0 ? order : name[s.len] != '\0';
+    return a.len == b.len && !memcmp(a.text, b.text, a.len);
 }
 
 struct span span_column(struct span item, size_t column)
 {
-    struct span rest = item;
     for (;;) {
-        const char *slash = memchr(rest.text, '/', rest.len);
-        size_t len = slash == NULL ? rest.len : (size_t)(slash - rest.text);
-        if (column == 0) {
-            return (struct span){rest.text, len};
-        }
-        if (slash == NULL) {
-            table_bug("the item has no such column", item);
-        }
-        rest.text += len + 1;
-        rest.len -= len + 1;
-        column--;
+        const char *slash = memchr(item.text, '/', item.len);
+        size_t len = slash ? (size_t)(slash - item.text) : item.len;
+        if (!column--)
+            return (struct span){item.text, len};
+        BUG_ON(!slash, "stories: '%.*s' has too few columns", (int)item.len, item.text);
+        item = (struct span){slash + 1, item.len - len - 1};
     }
 }
 
 static size_t count_columns(struct span item)
 {
     size_t n = 1;
-    for (size_t i = 0; i < item.len; i++) {
+    for (size_t i = 0; i < item.len; i++)
         n += item.text[i] == '/';
-    }
     return n;
 }
 
-// Weights fall like 1 / (i + offset), as the frequencies of words do.
-static bool source_weigh(struct source *source, bool even)
+/* ---- reading the tables ---- */
+
+/* "list NAME", "even NAME" or "rule NAME" begins a paragraph. */
+static struct source *begin_source(struct sources *s, struct span line)
 {
-    size_t n = source->n_items;
-    source->sums = malloc((n + 1) * sizeof *source->sums);
-    if (source->sums == NULL) {
-        return false;
+    static const size_t kind_len = sizeof("list ") - 1;
+    bool list = line.len > kind_len && !memcmp(line.text, "list ", kind_len),
+         even = line.len > kind_len && !memcmp(line.text, "even ", kind_len),
+         rule = line.len > kind_len && !memcmp(line.text, "rule ", kind_len);
+    BUG_ON(!list && !even && !rule, "stories: '%.*s' is neither a list nor a rule", (int)line.len,
+           line.text);
+    s->at = array_more(s->at, s->n, sizeof(*s->at));
+    s->at[s->n] = (struct source){
+        .name = {line.text + kind_len, line.len - kind_len}, .is_rule = rule, .is_even = !list};
+    return &s->at[s->n++];
+}
+
+static void add_item(struct source *s, struct span item)
+{
+    s->items = array_more(s->items, s->n_items, sizeof(*s->items));
+    s->items[s->n_items++] = item;
+    BUG_ON(!s->is_rule && count_columns(item) != count_columns(s->items[0]),
+           "stories: '%.*s' has other columns than the items before it", (int)item.len, item.text);
+}
+
+/* The items of a list's line; the text that begins in a rule's line, or more of the last one. */
+static void add_line(struct source *s, struct span line)
+{
+    const char *end = line.text + line.len;
+    if (s->is_rule && line.text[0] == '-') {
+        size_t mark = line.len > 1 ? 2 : 1;
+        add_item(s, (struct span){line.text + mark, line.len - mark});
+        return;
     }
-    size_t common = COMMON_ITEMS + n / COMMON_DIVISOR;
-    if (even || common > n) {
+    BUG_ON(line.text[0] != ' ' || (s->is_rule && !s->n_items), "stories: '%.*s' is out of place",
+           (int)line.len, line.text);
+    if (s->is_rule) {
+        struct span *last = &s->items[s->n_items - 1];
+        last->len = (size_t)(end - last->text);
+        return;
+    }
+    for (const char *at = line.text; (at += strspn(at, " ")) < end; at += strcspn(at, " \n"))
+        add_item(s, (struct span){at, strcspn(at, " \n")});
+}
+
+/* Weights fall like 1 / (i + offset), as the frequencies of words do. */
+static void weigh(struct source *s)
+{
+    size_t n = s->n_items, common = COMMON_ITEMS + n / COMMON_DIVISOR;
+    size_t offset = s->is_even ? EVEN_OFFSET : ZIPF_OFFSET;
+    BUG_ON(!n, "stories: %.*s is empty", (int)s->name.len, s->name.text);
+    s->sums = mem_new(n, sizeof(*s->sums));
+    if (s->is_even || common > n)
         common = n;
-    }
-    size_t offset = even ? EVEN_OFFSET : ZIPF_OFFSET;
     uint32_t sum = 0;
-    for (size_t i = 0; i < common; i++) {
-        sum += (uint32_t)((1U << 24) / (i + offset));
-        source->sums[i] = sum;
-    }
+    for (size_t i = 0; i < common; i++)
+        s->sums[i] = sum += (uint32_t)((1U << 24) / (i + offset));
     uint32_t rare = common < n ? sum / (uint32_t)(TAIL_SHARE * (n - common)) : 0;
-    for (size_t i = common; i < n; i++) {
-        sum += rare;
-        source->sums[i] = sum;
-    }
-    return true;
+    for (size_t i = common; i < n; i++)
+        s->sums[i] = sum += rare;
 }
 
-static bool source_add_list(struct source *source, const struct story_list *list, bool even)
+/* By length first. */
+static int compare_names(const void *a, const void *b)
 {
-    source->name = list->name;
-    source->items = malloc((strlen(list->items) / 2 + 1) * sizeof *source->items);
-    if (source->items == NULL) {
-        return false;
-    }
-    for (const char *at = list->items; *at != '\0';) {
-        struct span item = {at, strcspn(at, " ")};
-        if (item.len == 0) {
-            table_bug("an item without letters", span_of(list->name));
-        }
-        source->items[source->n_items++] = item;
-        if (count_columns(item) != count_columns(source->items[0])) {
-            table_bug("an item with fewer or more columns", item);
-        }
-        at += item.len + (at[item.len] == ' ');
-    }
-    return source_weigh(source, even);
-}
-
-static bool add_rule(struct source *source, const struct story_rule *rule)
-{
-    source->name = rule->name;
-    source->is_rule = true;
-    while (rule->texts[source->n_items] != NULL) {
-        source->n_items++;
-    }
-    source->items = malloc((source->n_items + 1) * sizeof *source->items);
-    if (source->items == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < source->n_items; i++) {
-        source->items[i] = span_of(rule->texts[i]);
-    }
-    return source_weigh(source, true);
-}
-
-static bool add_table(struct sources *sources, const struct story_table *table)
-{
-    if (sources->n + table->n_lists + table->n_even_lists + table->n_rules > MAX_SOURCES) {
-        table_bug("too many lists and rules", span_of(""));
-    }
-    bool fine = true;
-    for (size_t i = 0; fine && i < table->n_lists; i++) {
-        fine = source_add_list(&sources->at[sources->n++], &table->lists[i], false);
-    }
-    for (size_t i = 0; fine && i < table->n_even_lists; i++) {
-        fine = source_add_list(&sources->at[sources->n++], &table->even_lists[i], true);
-    }
-    for (size_t i = 0; fine && i < table->n_rules; i++) {
-        fine = add_rule(&sources->at[sources->n++], &table->rules[i]);
-    }
-    return fine;
+    const struct span *x = a, *y = b;
+    if (x->len != y->len)
+        return x->len < y->len ? -1 : 1;
+    return memcmp(x->text, y->text, x->len);
 }
 
 static int compare_sources(const void *a, const void *b)
 {
-    const struct source *left = a;
-    const struct source *right = b;
-    return strcmp(left->name, right->name);
+    return compare_names(&((const struct source *)a)->name, &((const struct source *)b)->name);
 }
 
-bool sources_init(struct sources *sources)
+void sources_init(struct sources *s)
 {
-    static const struct story_table *const tables[] = {
-        &story_people, &story_words, &story_deeds, &story_scenes, &story_plots, &story_town,
-    };
-    memset(sources, 0, sizeof *sources);
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        if (!add_table(sources, tables[i])) {
-            return false;
-        }
+    struct source *now = NULL;
+    *s = (struct sources){0};
+    for (const char *at = stories_tables; *at; at += strcspn(at, "\n") + 1) {
+        struct span line = {at, strcspn(at, "\n")};
+        if (!line.len)
+            now = NULL;
+        else if (at[0] != '#' && now)
+            add_line(now, line);
+        else if (at[0] != '#')
+            now = begin_source(s, line);
     }
-    qsort(sources->at, sources->n, sizeof *sources->at, compare_sources);
-    for (size_t i = 1; i < sources->n; i++) {
-        if (compare_sources(&sources->at[i - 1], &sources->at[i]) == 0) {
-            table_bug("two of this name", span_of(sources->at[i].name));
-        }
+    qsort(s->at, s->n, sizeof(*s->at), compare_sources);
+    for (size_t i = 0; i < s->n; i++) {
+        BUG_ON(i && !compare_sources(&s->at[i - 1], &s->at[i]), "stories: there are two %.*s",
+               (int)s->at[i].name.len, s->at[i].name.text);
+        weigh(&s->at[i]);
     }
-    return true;
 }
 
-void sources_finish(struct sources *sources)
+void sources_finish(struct sources *s)
 {
-    for (size_t i = 0; i < sources->n; i++) {
-        free(sources->at[i].items);
-        free(sources->at[i].sums);
+    for (size_t i = 0; i < s->n; i++) {
+        free(s->at[i].items);
+        free(s->at[i].sums);
     }
-    sources->n = 0;
+    free(s->at);
+    *s = (struct sources){0};
 }
 
-const struct source *sources_find(const struct sources *sources, struct span name)
+/* ---- looking things up ---- */
+
+const struct source *sources_find(const struct sources *s, struct span name)
 {
-    size_t low = 0;
-    size_t high = sources->n;
+    const struct source key = {.name = name};
+    const struct source *found = bsearch(&key, s->at, s->n, sizeof(*s->at), compare_sources);
+    BUG_ON(!found, "stories: there is no list or rule '%.*s'", (int)name.len, name.text);
+    return found;
+}
+
+uint32_t source_weight(const struct source *s)
+{
+    return s->sums[s->n_items - 1];
+}
+
+size_t source_pick(const struct source *s, uint32_t x)
+{
+    size_t low = 0, high = s->n_items - 1;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        int order = span_compare(sources->at[mid].name, name);
-        if (order == 0) {
-            return &sources->at[mid];
-        }
-        if (order < 0) {
-            low = mid + 1;
-        } else {
+        if (s->sums[mid] > x)
             high = mid;
-        }
-    }
-    table_bug("no list or rule of this name", name);
-}
-
-uint32_t source_weight(const struct source *source)
-{
-    return source->sums[source->n_items - 1];
-}
-
-size_t source_pick(const struct source *source, uint32_t x)
-{
-    size_t low = 0;
-    size_t high = source->n_items - 1;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (source->sums[mid] > x) {
-            high = mid;
-        } else {
+        else
             low = mid + 1;
-        }
     }
     return low;
+}
+
+const struct span *source_find_item(const struct source *s, struct span word)
+{
+    for (size_t i = 0; i < s->n_items; i++)
+        if (span_equal(span_column(s->items[i], 0), word))
+            return &s->items[i];
+    return NULL;
 }

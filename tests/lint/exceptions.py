@@ -65,7 +65,6 @@ SHARED_HEADERS = {
     "convert/cli.h": "verb_*.c",
     "prep/cmd.h": "cmd_*.c",
     "prep/options.h": "options_verbs.c",
-    "samples/stories/grammar.h": "cast.c plots.c plots_town.c scenes.c verbs.c words.c",
     "tok/cmd.h": "cmd_*.c",
     "train/job/job.h": "data.c export.c layout.c prepare.c settings.c tokenizer.c",
     "train/verbs.h": "verb_*.c",

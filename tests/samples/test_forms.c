@@ -6,10 +6,13 @@
 
 static void same_form(const char *word, const char *form, const char *want)
 {
-    char out[WORD_ROOM];
-    size_t n = form_word(word, strlen(word), form_by_name(form, strlen(form)), out);
-    T_STR(out, want);
-    T_EQ(n, strlen(want));
+    struct sources s;
+    struct buf out = {0};
+    sources_init(&s);
+    form_put(&s, span_of(word), form_by_name(span_of(form)), &out);
+    T_STR(buf_str(&out), want);
+    buf_finish(&out);
+    sources_finish(&s);
 }
 
 static void verbs_follow_their_rules(void)
@@ -84,21 +87,24 @@ static void pronouns_have_their_forms(void)
 
 static void unknown_forms_are_told(void)
 {
-    T_EQ(form_by_name("x", 1), FORM_COUNT);
-    T_EQ(form_by_name("e", 1), FORM_COUNT);
-    T_EQ(form_by_name("edx", 2), FORM_PAST);
+    T_EQ(form_by_name(span_of("x")), FORM_COUNT);
+    T_EQ(form_by_name(span_of("e")), FORM_COUNT);
+    T_EQ(form_by_name((struct span){"edx", 2}), FORM_PAST);
 }
 
 static void articles_follow_the_sound(void)
 {
     static const char *const an[] = {"apple", "old", "hour", "honest", "umbrella"};
     static const char *const a[] = {"pear", "unicorn", "one", "ukulele", "house", "yo-yo"};
+    struct sources s;
+    sources_init(&s);
     for (size_t i = 0; i < sizeof an / sizeof *an; i++) {
-        T_CHECK(form_takes_an(an[i], strlen(an[i])));
+        T_CHECK(form_takes_an(&s, span_of(an[i])));
     }
     for (size_t i = 0; i < sizeof a / sizeof *a; i++) {
-        T_CHECK(!form_takes_an(a[i], strlen(a[i])));
+        T_CHECK(!form_takes_an(&s, span_of(a[i])));
     }
+    sources_finish(&s);
 }
 
 T_MAIN(T_CASE(verbs_follow_their_rules), T_CASE(nouns_follow_their_rules),
