@@ -14,6 +14,7 @@
 #include "train/engine/values.h"
 #include "train/engine/world.h"
 #include "train/tensor/box.h"
+#include "train/zero/gather.h"
 
 static const struct {
     const char *name;

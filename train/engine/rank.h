@@ -14,7 +14,6 @@
 #include "train/comm/comm.h"
 #include "train/engine/graphs.h"
 #include "train/engine/save.h"
-#include "train/engine/units.h"
 #include "train/model/model.h"
 #include "train/ops/ops.h"
 #include "train/ops/values.h"
@@ -25,6 +24,7 @@
 #include "train/schedule/schedule.h"
 #include "train/spec/param.h"
 #include "train/tensor/slab.h"
+#include "train/zero/zero.h"
 
 enum slab_name {
     SLAB_PARAMETERS,

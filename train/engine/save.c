@@ -12,6 +12,7 @@
 #include "train/engine/state.h"
 #include "train/engine/transfer.h"
 #include "train/engine/world.h"
+#include "train/zero/gather.h"
 
 enum { ALIGN = 64 };
 

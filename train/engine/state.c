@@ -12,6 +12,7 @@
 #include "train/engine/transfer.h"
 #include "train/engine/world.h"
 #include "train/optim/sai.h"
+#include "train/zero/gather.h"
 
 enum { BOXES = 3 }; /* that a range of a tensor has at most */
 

@@ -5,8 +5,9 @@
 #include "base/core/fault.h"
 #include "train/engine/pipeline.h"
 #include "train/engine/stage.h"
-#include "train/engine/reduce.h"
 #include "train/engine/values.h"
+#include "train/zero/gather.h"
+#include "train/zero/reduce.h"
 
 /*
  * The objective of a step is the mean, over all micro-batches of all data-parallel ranks, of each

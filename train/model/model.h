@@ -98,7 +98,7 @@ struct recompute {
 /*
  * The units of a model, in the order of the forward pass: 0, the embedding with positions; 1 +
  * layer; layers + 1, the final norm with the head. Who shares out weights or gradients, or sends
- * gradients as soon as they are there, is told when a pass comes to a unit (engine/units.h).
+ * gradients as soon as they are there, is told when a pass comes to a unit (train/zero/zero.h).
  */
 enum { UNIT_EMBED = 0, UNIT_NONE = -1 };
 

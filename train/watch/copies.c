@@ -11,9 +11,9 @@
 #include "base/core/mem.h"
 #include "train/engine/state.h"
 #include "train/engine/transfer.h"
-#include "train/engine/units.h"
 #include "train/engine/world.h"
 #include "train/tensor/fingerprint.h"
+#include "train/zero/gather.h"
 
 /* A box as ranks tell each other of it. */
 struct told {

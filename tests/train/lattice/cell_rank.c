@@ -12,6 +12,7 @@
 #include "train/engine/world.h"
 #include "train/tensor/box.h"
 #include "train/watch/copies.h"
+#include "train/zero/gather.h"
 
 /* ---- samples ----------------------------------------------------------------------------- */
 

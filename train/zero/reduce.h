@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRAIN_ENGINE_REDUCE_H
-#define TRAIN_ENGINE_REDUCE_H
+#ifndef TRAIN_ZERO_REDUCE_H
+#define TRAIN_ZERO_REDUCE_H
 
 /*
  * The sums of gradients over ranks, as the parameter table says (param.h, `summed`): first over
@@ -13,13 +13,12 @@
  * the order of each sum are the same, and so are the bits.
  */
 
-#include "train/engine/units.h"
+#include "train/zero/zero.h"
 
-/* A micro-batch has added a unit's gradients (struct model_units). */
-void reduce_unit(struct zero *z, int unit);
-
-/* Of a unit's gradients, over tensor-parallel ranks alone. */
-void reduce_over_tensor_ranks(struct zero *z, int unit);
+/* A unit's gradients are added to next; a micro-batch has added its own (struct model_units; `arg`
+ * is a struct zero). */
+void reduce_begin_unit(void *arg, int unit);
+void reduce_end_unit(void *arg, int unit);
 
 /* After the last micro-batch: what is left of all gradients. Waits for all. */
 void reduce_gradients(struct zero *z);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRAIN_ENGINE_UNITS_H
-#define TRAIN_ENGINE_UNITS_H
+#ifndef TRAIN_ZERO_ZERO_H
+#define TRAIN_ZERO_ZERO_H
 
 /*
  * The flat weights and gradients of a rank, which are not always there (ZeRO), and gradients that
@@ -23,27 +23,8 @@
 #include "train/model/model.h"
 #include "train/ops/ops.h"
 #include "train/tensor/slab.h"
+#include "train/zero/slots.h"
 #include "train/zero/split.h"
-
-enum { UNIT_SLOT_LAYERS = 3, UNIT_SLOTS = UNIT_SLOT_LAYERS + 2 };
-
-enum unit_part { PART_SHARED, PART_EXPERTS, UNIT_PARTS };
-
-/* Memory for one unit at a time. */
-struct unit_slot {
-    int64_t at[UNIT_PARTS], size[UNIT_PARTS]; /* elements of the slots' tensor */
-    int unit;                                 /* that it holds, UNIT_NONE: none */
-    bool pending; /* its collectives have been issued and not waited for */
-    struct comm_ticket ticket[UNIT_PARTS];
-};
-
-struct unit_slots {
-    struct tensor t; /* what is kept, then all slots; none: there are no slots */
-    int layers;      /* slots that layers take turns in; then the embedding's, then the head's,
-                        which are one if the ends are not tied */
-    struct unit_slot slot[UNIT_SLOTS];
-    int64_t *place; /* [params.n] element of `t` where a parameter lies; NULL: there are no slots */
-};
 
 struct zero {
     /* set by the caller, before zero_take; what is pointed to outlives it and stays where it is */
@@ -78,29 +59,10 @@ void zero_finish(struct zero *z);
 /* Makes `w` and, where there are gradients, `g` a stage's views. Again after zero_take. */
 void zero_bind(const struct zero *z, struct stage stage, struct weights *w, struct weights *g);
 
-/* Bytes of the slots: memory for whole units, beside the shares that are kept. */
-struct slots_whole {
-    int layers;     /* at a time; 0: there are no slots */
-    uint64_t layer; /* of the largest of them */
-    uint64_t ends;  /* embedding and head */
-};
-struct slots_whole slots_whole(const struct unit_slots *s);
-
 /* What the model calls. */
 struct model_units zero_functions(struct zero *z);
 
 /* At the start of a step of so many micro-batches. */
 void zero_begin(struct zero *z, int64_t micros);
-
-/* Weights were updated: every rank gets what the others keep. */
-void gather_weights(struct zero *z);
-
-/* Waits until all weights that this rank holds are up to date: before they are read other than by
- * the model. */
-void gather_wait(struct zero *z);
-
-/* Slots: a unit's gradients, and the end of a micro-batch's. */
-struct tensor gradient_of(const struct zero *z, const struct param *p);
-void settle_gradients(struct zero *z);
 
 #endif

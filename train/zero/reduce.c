@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/engine/reduce.h"
+#include "train/zero/reduce.h"
 
 #include "base/core/fault.h"
 
 void reduce_sum(struct comm *c, enum group g, struct tensor t)
 {
     comm_wait(c, comm_all_reduce(c, g, t, REDUCE_SUM));
+}
+
+/* Where the gradient of a parameter lies. */
+static struct tensor gradient_of(const struct zero *z, const struct param *p)
+{
+    int64_t at = z->split.stage > 1 ? z->grad_slots.place[p - z->params->at] : p->offset;
+    return tensor_rows(z->split.stage > 1 ? z->grad_slots.t : z->grads, at, p->count);
 }
 
 /*
@@ -64,7 +71,8 @@ static void sum_packed(struct zero *z, int unit)
     slab_reset(z->workspace, mark);
 }
 
-void reduce_over_tensor_ranks(struct zero *z, int unit)
+/* Of a unit's gradients, over tensor-parallel ranks alone. */
+static void sum_over_tensor_ranks(struct zero *z, int unit)
 {
     sum_packed(z, unit);
     for (int i = 0; i < z->params->n; i++) {
@@ -122,14 +130,15 @@ static size_t send_buckets(struct zero *z)
 
 static void complete_unit(struct zero *z, int unit)
 {
-    reduce_over_tensor_ranks(z, unit);
+    sum_over_tensor_ranks(z, unit);
     for (int i = 0; i < z->params->n; i++)
         if (zero_unit_of(z->params, &z->params->at[i]) == unit &&
             !has_other_end(z, &z->params->at[i]))
             z->complete[i] = true;
 }
 
-void reduce_unit(struct zero *z, int unit)
+/* A micro-batch has added a unit's gradients. */
+static void send_unit(struct zero *z, int unit)
 {
     int64_t last = FAULT("bucket_early") ? 1 : z->micros;
     if (++z->added[unit] != last || !z->overlap_grad_reduce)
@@ -137,6 +146,73 @@ void reduce_unit(struct zero *z, int unit)
     complete_unit(z, unit);
     z->early += send_buckets(z);
 }
+
+/* ---- slots ------------------------------------------------------------------------------- */
+
+/* What has been reduced joins what is kept. */
+static void settle_slot(struct zero *z, struct unit_slot *slot)
+{
+    if (!slot->pending)
+        return;
+    slots_wait(z, slot);
+    for (int i = 0; i < UNIT_PARTS; i++) {
+        enum unit_part part = (enum unit_part)i;
+        bool lost = part == PART_EXPERTS && FAULT("experts_accumulate");
+        if (slots_bucket(z, slot->unit, part))
+            op_copy(z->ops,
+                    &(struct copy_args){.y = slots_kept(z, z->grads, slot->unit, part),
+                                        .x = slots_share(z, &z->grad_slots, slot->unit, part),
+                                        .accumulate = !FAULT("zero_accumulate") && !lost});
+    }
+    slot->unit = UNIT_NONE;
+}
+
+static void settle_gradients(struct zero *z)
+{
+    for (int i = 0; i < UNIT_SLOTS; i++)
+        settle_slot(z, &z->grad_slots.slot[i]);
+}
+
+void reduce_begin_unit(void *arg, int unit)
+{
+    struct zero *z = arg;
+    struct unit_slot *slot = z->split.stage > 1 ? slots_find(z, &z->grad_slots, unit) : NULL;
+    if (!slot || (slot->unit == unit && !slot->pending))
+        return;
+    settle_slot(z, slot);
+    BUG_ON(slot->unit != UNIT_NONE, "unit %d comes before %d is complete", unit, slot->unit);
+    for (int i = 0; i < UNIT_PARTS; i++)
+        if (slots_bucket(z, unit, (enum unit_part)i))
+            op_fill(z->ops,
+                    &(struct fill_args){.y = slots_part(z, &z->grad_slots, unit, (enum unit_part)i),
+                                        .value = 0});
+    slot->unit = unit;
+}
+
+void reduce_end_unit(void *arg, int unit)
+{
+    struct zero *z = arg;
+    if (z->split.stage < 2) {
+        send_unit(z, unit);
+        return;
+    }
+    struct unit_slots *s = &z->grad_slots;
+    struct unit_slot *slot = slots_find(z, s, unit);
+    sum_over_tensor_ranks(z, unit);
+    for (int i = 0; i < UNIT_PARTS; i++) {
+        enum unit_part part = (enum unit_part)i;
+        slot->ticket[i] = (struct comm_ticket){0};
+        if (slots_bucket(z, unit, part))
+            slot->ticket[i] =
+                comm_reduce_scatter(z->comm, slots_group(part), slots_share(z, s, unit, part),
+                                    slots_part(z, s, unit, part), REDUCE_SUM);
+    }
+    slot->pending = true;
+    if (!z->overlap_grad_reduce)
+        settle_slot(z, slot);
+}
+
+/* ---- steps ------------------------------------------------------------------------------- */
 
 /* Each copy of the optimizer's state has its own ranks' sums by now. */
 static void sum_over_copies(struct zero *z)
