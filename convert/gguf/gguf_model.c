@@ -9,62 +9,6 @@
 
 enum { NAME_MAX_GGUF = 63, MAX_LAYERS = 9999, QUANTIZATION_VERSION = 2 };
 
-/* Tails of names, those of a layer after "layers.N." and "blk.N."; rows that follow each other with
- * one foreign name are stacked. */
-struct gguf_row {
-    const char *global, *foreign;
-    int order; /* 1: rows of queries, 2: of keys, in pairs where the architecture has them so */
-};
-
-static const struct gguf_row llama_rows[] = {
-    {"embed.weight", "token_embd.weight", 0},
-    {"norm.weight", "output_norm.weight", 0},
-    {"head.weight", "output.weight", 0},
-    {"attn_norm.weight", "attn_norm.weight", 0},
-    {"attn.q.weight", "attn_q.weight", 1},
-    {"attn.q.bias", "attn_q.bias", 1},
-    {"attn.k.weight", "attn_k.weight", 2},
-    {"attn.k.bias", "attn_k.bias", 2},
-    {"attn.v.weight", "attn_v.weight", 0},
-    {"attn.v.bias", "attn_v.bias", 0},
-    {"attn.out.weight", "attn_output.weight", 0},
-    {"attn.out.bias", "attn_output.bias", 0},
-    {"mlp_norm.weight", "ffn_norm.weight", 0},
-    {"mlp.gate.weight", "ffn_gate.weight", 0},
-    {"mlp.gate.bias", "ffn_gate.bias", 0},
-    {"mlp.up.weight", "ffn_up.weight", 0},
-    {"mlp.up.bias", "ffn_up.bias", 0},
-    {"mlp.down.weight", "ffn_down.weight", 0},
-    {"mlp.down.bias", "ffn_down.bias", 0},
-    {NULL, NULL, 0},
-};
-
-static const struct gguf_row gpt2_rows[] = {
-    {"embed.weight", "token_embd.weight", 0}, {"position.weight", "position_embd.weight", 0},
-    {"norm.weight", "output_norm.weight", 0}, {"norm.bias", "output_norm.bias", 0},
-    {"head.weight", "output.weight", 0},      {"attn_norm.weight", "attn_norm.weight", 0},
-    {"attn_norm.bias", "attn_norm.bias", 0},  {"attn.q.weight", "attn_qkv.weight", 0},
-    {"attn.k.weight", "attn_qkv.weight", 0},  {"attn.v.weight", "attn_qkv.weight", 0},
-    {"attn.q.bias", "attn_qkv.bias", 0},      {"attn.k.bias", "attn_qkv.bias", 0},
-    {"attn.v.bias", "attn_qkv.bias", 0},      {"attn.out.weight", "attn_output.weight", 0},
-    {"attn.out.bias", "attn_output.bias", 0}, {"mlp_norm.weight", "ffn_norm.weight", 0},
-    {"mlp_norm.bias", "ffn_norm.bias", 0},    {"mlp.up.weight", "ffn_up.weight", 0},
-    {"mlp.up.bias", "ffn_up.bias", 0},        {"mlp.down.weight", "ffn_down.weight", 0},
-    {"mlp.down.bias", "ffn_down.bias", 0},    {NULL, NULL, 0},
-};
-
-static const struct gguf_arch {
-    const char *name;
-    const struct gguf_row *row;
-    bool pairs;        /* rows of queries and keys in pairs, not in halves */
-    unsigned features; /* of the model that it has a place for */
-} archs[HF_FAMILIES] = {
-    [HF_LLAMA] = {"llama", llama_rows, true, SPEC_PART_BIAS},
-    [HF_MISTRAL] = {"llama", llama_rows, true, SPEC_PART_BIAS},
-    [HF_QWEN2] = {"qwen2", llama_rows, false, 0},
-    [HF_GPT2] = {"gpt2", gpt2_rows, false, 0},
-};
-
 /* ---- keys ----------------------------------------------------------------------------------- */
 
 /* A number under "ARCH.KEY". */
@@ -93,7 +37,7 @@ static struct gguf_type matrix_type(const struct hf_export *x, const char *outty
 static void put_keys(struct gguf_plan *p, const struct hf_model *m, int file_type, const char *name)
 {
     const struct spec *s = &m->spec;
-    const char *arch = archs[m->family].name;
+    const char *arch = hf_family_gguf(m->family)->arch;
     bool rope = s->position == SPEC_ROPE;
     gguf_add_text(&p->keys, "general.architecture", arch, strlen(arch));
     gguf_add_text(&p->keys, "general.type", "model", 5);
@@ -127,16 +71,17 @@ static const char *layer_tail(const char *name)
     return dot ? dot + 1 : name;
 }
 
-static const struct gguf_row *find_row(const struct gguf_arch *a, const char *global)
+static const struct hf_gguf_row *find_row(const struct hf_gguf *a, const char *global)
 {
-    const struct gguf_row *r = a->row;
+    const struct hf_gguf_row *r = a->row;
     while (r->global && strcmp(r->global, layer_tail(global)) != 0)
         r++;
     return r->global ? r : NULL;
 }
 
 /* "blk.N.attn_q.weight" of "layers.N.attn.q.weight" */
-static const char *foreign_name(struct gguf_plan *p, const struct gguf_row *r, const char *global)
+static const char *foreign_name(struct gguf_plan *p, const struct hf_gguf_row *r,
+                                const char *global)
 {
     const char *tail = layer_tail(global);
     if (tail == global)
@@ -170,19 +115,19 @@ static void add_target(struct gguf_plan *p, const char *name, const struct hf_gl
 
 static int add_tensors(struct gguf_plan *p, const struct hf_export *x, uint32_t type, struct err *e)
 {
-    const struct gguf_arch *a = &archs[x->model.family];
+    const struct hf_gguf *a = hf_family_gguf(x->model.family);
     const struct spec *s = &x->model.spec;
-    const struct gguf_row *before = NULL;
+    const struct hf_gguf_row *before = NULL;
     if (a->pairs) {
         p->order[0] = pair_order(s->heads, s->head_dim);
         p->order[1] = pair_order(s->kv_heads, s->head_dim);
     }
     for (size_t i = 0; i < x->map.globals; i++) {
         const struct hf_global *g = &x->map.global[i];
-        const struct gguf_row *r = find_row(a, g->name);
+        const struct hf_gguf_row *r = find_row(a, g->name);
         if (!r)
             return err_set(e, ERR_USAGE, "%s: GGUF's architecture %s has no tensor for '%s'",
-                           ckpt_path(x->ckpt), a->name, g->name);
+                           ckpt_path(x->ckpt), a->arch, g->name);
         bool stacked = before && r == before + 1 && !strcmp(r->foreign, before->foreign);
         if (stacked)
             p->tensor[p->n - 1].size[0] += g->size[0];
@@ -193,7 +138,9 @@ static int add_tensors(struct gguf_plan *p, const struct hf_export *x, uint32_t 
             .target = p->n - 1,
             .to = {{first, 0}, {g->size[0], g->size[1]}},
             .from = &x->source[i],
-            .order = r->order ? p->order[r->order - 1] : NULL,
+            .order = r->order == HF_GGUF_QUERIES ? p->order[0]
+                     : r->order == HF_GGUF_KEYS  ? p->order[1]
+                                                 : NULL,
         };
         before = r;
     }
@@ -235,20 +182,36 @@ static void add_freqs(struct gguf_plan *p, const struct spec *s)
 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
+static int refuse_family(enum hf_family family, const char *path, struct err *e)
+{
+    struct buf all = {0};
+    int n = 0, at = 0;
+    for (int f = 0; f < HF_FAMILIES; f++)
+        n += hf_family_gguf((enum hf_family)f) != NULL;
+    for (int f = 0; f < HF_FAMILIES; f++)
+        if (hf_family_gguf((enum hf_family)f)) {
+            buf_adds(&all, !at ? "" : at == n - 1 ? " and " : ", ");
+            buf_adds(&all, hf_family_name((enum hf_family)f));
+            at++;
+        }
+    err_set(e, ERR_USAGE, "%s: a %s model; as GGUF weft writes %s", path, hf_family_name(family),
+            buf_str(&all));
+    buf_finish(&all);
+    return ERR_USAGE;
+}
+
 static int check_model(const struct hf_export *x, struct err *e)
 {
     const struct hf_model *m = &x->model;
-    const struct gguf_arch *a = &archs[m->family];
+    const struct hf_gguf *a = hf_family_gguf(m->family);
     const struct spec s = m->spec;
     const char *path = ckpt_path(x->ckpt);
-    if (!a->name)
-        return err_set(e, ERR_USAGE,
-                       "%s: a %s model; as GGUF weft writes llama, mistral, qwen2 and gpt2", path,
-                       hf_family_name(m->family));
+    if (!a)
+        return refuse_family(m->family, path, e);
     if (s.features & ~a->features) {
         struct buf b = {0};
         spec_feature_words(s.features & ~a->features, &b);
-        err_set(e, ERR_USAGE, "%s: GGUF's architecture %s has no place for %s", path, a->name,
+        err_set(e, ERR_USAGE, "%s: GGUF's architecture %s has no place for %s", path, a->arch,
                 buf_str(&b));
         buf_finish(&b);
         return ERR_USAGE;
@@ -258,10 +221,10 @@ static int check_model(const struct hf_export *x, struct err *e)
                        "%s: weft writes no rotary scaling into GGUF other than Llama 3's", path);
     if (s.position == SPEC_ROPE && s.rope_percent != 1)
         return err_set(e, ERR_USAGE, "%s: it turns a part of each head, which GGUF's %s does not",
-                       path, a->name);
-    if (m->family == HF_GPT2 && s.act != SPEC_GELU_TANH)
-        return err_set(e, ERR_USAGE,
-                       "%s: its GELU is the exact one, GGUF's gpt2 has the one by tanh", path);
+                       path, a->arch);
+    if (s.act == SPEC_GELU_ERF)
+        return err_set(e, ERR_USAGE, "%s: its GELU is the exact one, GGUF's %s has the one by tanh",
+                       path, a->arch);
     if (s.layers > MAX_LAYERS || s.vocab > INT32_MAX || s.max_positions > INT32_MAX ||
         s.hidden > INT32_MAX || s.ffn > INT32_MAX)
         return err_set(e, ERR_USAGE, "%s: its sizes are above what GGUF's keys hold", path);

@@ -3,8 +3,8 @@
 #define CONVERT_GGUF_GGUF_MODEL_H
 
 /*
- * A model as llama.cpp reads it: the keys, names of tensors and order of rows of its architectures
- * llama (Llama, Mistral), qwen2 and gpt2.
+ * A model as llama.cpp reads it: keys, names of tensors and order of rows of the architecture that
+ * its family has there (hf_family_gguf).
  */
 
 #include "convert/gguf/gguf.h"

@@ -383,7 +383,8 @@ static int same_tensors(struct extraction *x, struct err *e)
 int hf_extract_adapter(const struct hf_export *tuned, const struct hf_export *base, const char *dst,
                        const struct hf_extract *o, struct hf_extracted *ret, struct err *e)
 {
-    struct extraction x = {.of = {tuned, base}, .o = o, .turned = tuned->model.family == HF_GPT2};
+    struct extraction x = {
+        .of = {tuned, base}, .o = o, .turned = hf_name_transposed(tuned->model.family)};
     struct planned p = {0};
     *ret = (struct hf_extracted){0};
     int code = file_exists(dst) ? err_set(e, ERR_USAGE, "%s: exists", dst) : same_tensors(&x, e);

@@ -5,6 +5,16 @@
 
 #include "base/format/json.h"
 
+struct family_writer {
+    /* the configuration of a model that never had one, and what the family has in it */
+    void (*put_new)(const struct hf_model *m, struct buf *b);
+    void (*put_own)(const struct hf_model *m, struct buf *b);
+    /* what only it has in the spelling of transformers 4; `put_scaling`: members of rope_scaling */
+    void (*put_older)(struct buf *b, const struct json *o, const struct hf_model *m);
+    void (*put_scaling)(struct buf *b, const struct json *of);
+};
+static const struct family_writer writers[HF_FAMILIES];
+
 /* ---- members of an object ------------------------------------------------------------------ */
 
 static void put_key(struct buf *b, const char *key)
@@ -139,7 +149,7 @@ static void add_newer(struct buf *b, const struct json *o, const struct hf_model
 {
     const struct spec *s = &m->spec;
     put_key(b, "rope_parameters");
-    if (m->family != HF_GEMMA3) {
+    if (!hf_family_rope_by_type(m->family)) {
         put_parameters(b, s->rope_base, s->rope_percent, member(o, "rope_scaling"));
         return;
     }
@@ -168,6 +178,14 @@ static void put_phi3_scaling(struct buf *b, const struct json *of)
     }
 }
 
+static void put_neox_older(struct buf *b, const struct json *o, const struct hf_model *m)
+{
+    if (!json_get(o, "rotary_emb_base"))
+        put_real(b, "rotary_emb_base", m->spec.rope_base);
+    if (!json_get(o, "rotary_pct"))
+        put_real(b, "rotary_pct", m->spec.rope_percent);
+}
+
 /* What transformers 4 reads, from what transformers 5 wrote. */
 static void add_older(struct buf *b, const struct json *o, const struct hf_model *m)
 {
@@ -176,13 +194,11 @@ static void add_older(struct buf *b, const struct json *o, const struct hf_model
     const struct json *local = p ? member(p, "sliding_attention") : NULL;
     const struct json *of = full ? full : local ? NULL : p;
     const struct json *type = of ? member(of, "rope_type") : NULL;
-    bool neox = m->family == HF_GPT_NEOX;
+    const struct family_writer *w = &writers[m->family];
     if (!json_get(o, "rope_theta"))
         put_real(b, "rope_theta", m->spec.rope_base);
-    if (neox && !json_get(o, "rotary_emb_base"))
-        put_real(b, "rotary_emb_base", m->spec.rope_base);
-    if (neox && !json_get(o, "rotary_pct"))
-        put_real(b, "rotary_pct", m->spec.rope_percent);
+    if (w->put_older)
+        w->put_older(b, o, m);
     if (m->spec.rope_percent != 1 && !json_get(o, "partial_rotary_factor"))
         put_real(b, "partial_rotary_factor", m->spec.rope_percent);
     if (local && !json_get(o, "rope_local_base_freq"))
@@ -195,8 +211,8 @@ static void add_older(struct buf *b, const struct json *o, const struct hf_model
         return;
     }
     buf_addc(b, '{');
-    if (m->family == HF_PHI3)
-        put_phi3_scaling(b, of);
+    if (w->put_scaling)
+        w->put_scaling(b, of);
     else
         put_scaling(b, of, "");
     buf_addc(b, '}');
@@ -358,10 +374,99 @@ static void new_gpt2(const struct hf_model *m, struct buf *b)
     put_int(b, "n_ctx", s->max_positions);
 }
 
+static void new_gpt_neox(const struct hf_model *m, struct buf *b)
+{
+    const struct spec *s = &m->spec;
+    put_text(b, "hidden_act", s->act == SPEC_GELU_ERF ? "gelu" : "gelu_new");
+    put_real(b, "layer_norm_eps", s->norm_eps);
+    put_real(b, "hidden_dropout", s->hidden_dropout);
+    put_bool(b, "use_parallel_residual", s->parallel);
+    put_real(b, "rotary_pct", s->rope_percent);
+    put_real(b, "rotary_emb_base", s->rope_base);
+}
+
+/* What families with the names of Llama have. */
+static void new_llama_like(const struct hf_model *m, struct buf *b)
+{
+    put_text(b, "hidden_act", "silu");
+    put_real(b, "rms_norm_eps", m->spec.norm_eps);
+    put_int(b, "num_key_value_heads", m->spec.kv_heads);
+}
+
+static void new_llama(const struct hf_model *m, struct buf *b)
+{
+    new_llama_like(m, b);
+    put_int(b, "head_dim", m->spec.head_dim);
+    put_bool(b, "attention_bias", m->spec.bias);
+    put_bool(b, "mlp_bias", m->spec.bias);
+}
+
+/* The window of layers that all have one. */
+static void new_window(const struct hf_model *m, struct buf *b)
+{
+    put_key(b, "sliding_window");
+    if (m->spec.window)
+        buf_addf(b, "%lld", (long long)m->spec.window);
+    else
+        buf_adds(b, "null");
+}
+
+static void new_mistral(const struct hf_model *m, struct buf *b)
+{
+    new_llama_like(m, b);
+    put_int(b, "head_dim", m->spec.head_dim);
+    new_window(m, b);
+}
+
+static void new_mixtral(const struct hf_model *m, struct buf *b)
+{
+    const struct spec *s = &m->spec;
+    new_llama_like(m, b);
+    put_int(b, "num_local_experts", s->experts);
+    put_int(b, "num_experts_per_tok", s->topk);
+    put_real(b, "router_aux_loss_coef", s->balance_coeff);
+    put_bool(b, "output_router_logits", s->balance_coeff > 0);
+    new_window(m, b);
+}
+
+/* The windows of layers that are listed. */
+static void new_qwen_window(const struct hf_model *m, struct buf *b)
+{
+    const struct spec *s = &m->spec;
+    int64_t first = 0;
+    if (!s->window)
+        return;
+    while (first < s->layers && !spec_window(s, first))
+        first++;
+    put_int(b, "sliding_window", s->window);
+    put_bool(b, "use_sliding_window", true);
+    put_int(b, "max_window_layers", first);
+    put_key(b, "layer_types");
+    for (int64_t l = 0; l < s->layers; l++)
+        buf_addf(b, "%s\"%s\"", l ? ", " : "[",
+                 spec_window(s, l) ? "sliding_attention" : "full_attention");
+    buf_addc(b, ']');
+}
+
+static void new_qwen2(const struct hf_model *m, struct buf *b)
+{
+    new_llama_like(m, b);
+    new_qwen_window(m, b);
+}
+
+static void new_qwen3(const struct hf_model *m, struct buf *b)
+{
+    new_llama_like(m, b);
+    put_int(b, "head_dim", m->spec.head_dim);
+    put_bool(b, "attention_bias", false);
+    new_qwen_window(m, b);
+}
+
 static void new_qwen_moe(const struct hf_model *m, struct buf *b)
 {
     const struct spec *s = &m->spec;
     const char *comma = "";
+    new_llama_like(m, b);
     put_int(b, "num_experts", s->experts);
     put_int(b, "num_experts_per_tok", s->topk);
     put_int(b, "moe_intermediate_size", s->expert_ffn);
@@ -377,67 +482,22 @@ static void new_qwen_moe(const struct hf_model *m, struct buf *b)
             comma = ", ";
         }
     buf_addc(b, ']');
-    if (m->family == HF_QWEN2_MOE) {
-        put_int(b, "shared_expert_intermediate_size", s->shared_ffn);
-        put_bool(b, "qkv_bias", true);
-        return;
-    }
-    put_int(b, "head_dim", s->head_dim);
+}
+
+static void new_qwen2_moe(const struct hf_model *m, struct buf *b)
+{
+    new_qwen_moe(m, b);
+    put_int(b, "shared_expert_intermediate_size", m->spec.shared_ffn);
+    put_bool(b, "qkv_bias", true);
+    new_qwen_window(m, b);
+}
+
+static void new_qwen3_moe(const struct hf_model *m, struct buf *b)
+{
+    new_qwen_moe(m, b);
+    put_int(b, "head_dim", m->spec.head_dim);
     put_bool(b, "attention_bias", false);
-}
-
-/* Windows under the keys of Mistral and Mixtral, whose layers all have one, or of Qwen. */
-static void new_window(const struct hf_model *m, struct buf *b)
-{
-    const struct spec *s = &m->spec;
-    int64_t first = 0;
-    bool qwen = m->family != HF_MISTRAL && m->family != HF_MIXTRAL;
-    if (qwen && !s->window)
-        return;
-    while (first < s->layers && !spec_window(s, first))
-        first++;
-    if (s->window) {
-        put_int(b, "sliding_window", s->window);
-    } else {
-        put_key(b, "sliding_window");
-        buf_adds(b, "null");
-    }
-    if (!qwen)
-        return;
-    put_bool(b, "use_sliding_window", true);
-    put_int(b, "max_window_layers", first);
-    put_key(b, "layer_types");
-    for (int64_t l = 0; l < s->layers; l++)
-        buf_addf(b, "%s\"%s\"", l ? ", " : "[",
-                 spec_window(s, l) ? "sliding_attention" : "full_attention");
-    buf_addc(b, ']');
-}
-
-/* What one family alone has. */
-static void new_family(const struct hf_model *m, struct buf *b)
-{
-    const struct spec *s = &m->spec;
-    if (m->family == HF_LLAMA) {
-        put_int(b, "head_dim", s->head_dim);
-        put_bool(b, "attention_bias", s->bias);
-        put_bool(b, "mlp_bias", s->bias);
-    }
-    if (m->family == HF_QWEN3) {
-        put_int(b, "head_dim", s->head_dim);
-        put_bool(b, "attention_bias", false);
-    }
-    if (m->family == HF_QWEN2_MOE || m->family == HF_QWEN3_MOE)
-        new_qwen_moe(m, b);
-    if (m->family == HF_MIXTRAL) {
-        put_int(b, "num_local_experts", s->experts);
-        put_int(b, "num_experts_per_tok", s->topk);
-        put_real(b, "router_aux_loss_coef", s->balance_coeff);
-        put_bool(b, "output_router_logits", s->balance_coeff > 0);
-    }
-    if (m->family == HF_MISTRAL)
-        put_int(b, "head_dim", s->head_dim);
-    if (m->family == HF_MIXTRAL || s->window)
-        new_window(m, b);
+    new_qwen_window(m, b);
 }
 
 static void add_number(struct buf *b, const char *key, double v)
@@ -475,7 +535,6 @@ static void new_scaling(const struct spec *s, struct buf *b)
 static void new_rotary(const struct hf_model *m, struct buf *b)
 {
     const struct spec *s = &m->spec;
-    bool neox = m->family == HF_GPT_NEOX;
     /* what is beyond it follows from the factor */
     bool longer = s->rope_scaling == SPEC_ROPE_DYNAMIC || s->rope_scaling == SPEC_ROPE_YARN;
     put_int(b, "hidden_size", s->hidden);
@@ -484,23 +543,7 @@ static void new_rotary(const struct hf_model *m, struct buf *b)
     put_int(b, "num_attention_heads", s->heads);
     put_int(b, "max_position_embeddings", longer ? s->rope_old_length : s->max_positions);
     put_real(b, "attention_dropout", s->attention_dropout);
-    if (neox) {
-        put_text(b, "hidden_act", s->act == SPEC_GELU_ERF ? "gelu" : "gelu_new");
-        put_real(b, "layer_norm_eps", s->norm_eps);
-        put_real(b, "hidden_dropout", s->hidden_dropout);
-        put_bool(b, "use_parallel_residual", s->parallel);
-        put_real(b, "rotary_pct", s->rope_percent);
-        put_real(b, "rotary_emb_base", s->rope_base);
-    } else {
-        put_text(b, "hidden_act", "silu");
-        put_real(b, "rms_norm_eps", s->norm_eps);
-        put_int(b, "num_key_value_heads", s->kv_heads);
-    }
-    if (m->family == HF_PHI3) {
-        put_real(b, "embd_pdrop", s->hidden_dropout);
-        put_real(b, "resid_pdrop", s->hidden_dropout);
-    }
-    new_family(m, b);
+    writers[m->family].put_own(m, b);
     if (s->rope_percent != 1)
         put_real(b, "partial_rotary_factor", s->rope_percent);
     put_real(b, "rope_theta", s->rope_base);
@@ -519,6 +562,24 @@ static void new_rotary(const struct hf_model *m, struct buf *b)
     buf_finish(&scaling);
 }
 
+/*
+ * What is written for a family in its own way. A family that models without a config.json can be of
+ * has `put_new`; a family without a row is only ever exported with the configuration that it came
+ * with, and has nothing of its own there.
+ */
+static const struct family_writer writers[HF_FAMILIES] = {
+    [HF_GPT2] = {.put_new = new_gpt2},
+    [HF_GPT_NEOX] = {new_rotary, new_gpt_neox, .put_older = put_neox_older},
+    [HF_LLAMA] = {new_rotary, new_llama},
+    [HF_MISTRAL] = {new_rotary, new_mistral},
+    [HF_MIXTRAL] = {new_rotary, new_mixtral},
+    [HF_PHI3] = {.put_scaling = put_phi3_scaling},
+    [HF_QWEN2] = {new_rotary, new_qwen2},
+    [HF_QWEN3] = {new_rotary, new_qwen3},
+    [HF_QWEN2_MOE] = {new_rotary, new_qwen2_moe},
+    [HF_QWEN3_MOE] = {new_rotary, new_qwen3_moe},
+};
+
 void hf_config_new(const struct hf_model *m, enum dtype d, struct hf_ids ids, struct buf *out)
 {
     buf_reset(out);
@@ -529,10 +590,8 @@ void hf_config_new(const struct hf_model *m, enum dtype d, struct hf_ids ids, st
     put_int(out, "vocab_size", m->spec.vocab);
     put_bool(out, "tie_word_embeddings", m->spec.tied);
     put_real(out, "initializer_range", m->spec.init_std);
-    if (m->family == HF_GPT2)
-        new_gpt2(m, out);
-    else
-        new_rotary(m, out);
+    BUG_ON(!writers[m->family].put_new, "a new %s model", hf_family_name(m->family));
+    writers[m->family].put_new(m, out);
     put_id(out, "bos_token_id", ids.bos);
     put_id(out, "eos_token_id", ids.eos);
     put_id(out, "pad_token_id", ids.pad);

@@ -221,7 +221,7 @@ def sentencepiece_models(d):
 def refused(d):
     src, ckpt, out = (os.path.join(d, x) for x in ("src", "ckpt", "x.gguf"))
     hf.make("phi3", src)
-    exported(d, src, code=2, words=["phi3", "llama, mistral, qwen2 and gpt2"])
+    exported(d, src, code=2, words=["phi3", "gpt2, llama, mistral and qwen2"])
     shutil.rmtree(ckpt)
     shutil.rmtree(src)
     hf.make("gpt2-untied-gelu", src)

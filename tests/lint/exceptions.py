@@ -131,6 +131,7 @@ SHARED_HEADERS = {
     "convert/torch/pt_view.h": "pt_check.c",
     "train/model/model.h": "acts.c block.c head.c stream.c weights.c",
     "train/spec/options.h": "presets.c",
+    "train/spec/family.h": "family_*.c",
     "train/spec/hf.h": "hf_*.c",
     "train/spec/spec.h": "spec_check.c",
     "train/tensor/box.h": "cast.c",
@@ -142,7 +143,7 @@ INTERNAL = {
     "base/cli/opt_row.h", "prep/build/state.h", "prep/cmd.h", "tok/bpe/pair_table.h", "tok/cmd.h",
     "tok/learn/sp/sp.h", "tok/pipeline/offsets.h", "tok/pretok/scan_block.h",
     "tok/pretok/scan_class.h", "tok/tokenizer/tokenizer_work.h",
-    "train/ops/cpu/fast.h", "train/ops/cpu/ref.h",
+    "train/ops/cpu/fast.h", "train/ops/cpu/ref.h", "train/spec/family.h",
 }
 
 # PATH:FUNCTION of public functions that tests alone call, and what they are there for.

@@ -4,9 +4,10 @@
 
 /*
  * Models of Hugging Face transformers: what a config.json says (hf_config.c, hf_keys.c), and how
- * the tensors of each family are the global tensors of weft (hf_names.c). Every key of a family has
- * a row in a table: it shapes the model, changes nothing, or must have one value. Any other key
- * stops the reader by name, because to pass over it could train or convert another model.
+ * the tensors of each family are the global tensors of weft (hf_names.c). Each family is a row of
+ * data in a file of its own (family.h). Every key of a family has a row in a table: it shapes the
+ * model, changes nothing, or must have one value. Any other key stops the reader by name, because
+ * to pass over it could train or convert another model.
  *
  * Nothing here knows of files other than config.json, or of data.
  */
@@ -17,23 +18,11 @@
 
 #include "base/core/arena.h"
 #include "base/core/err.h"
+#include "train/spec/families.h"
 #include "train/spec/spec.h"
 
-enum hf_family {
-    HF_GPT2,
-    HF_LLAMA,
-    HF_MISTRAL,
-    HF_QWEN2,
-    HF_GPT_NEOX,
-    HF_QWEN3,
-    HF_MIXTRAL,
-    HF_QWEN2_MOE,
-    HF_QWEN3_MOE,
-    HF_PHI3,
-    HF_GEMMA2,
-    HF_GEMMA3,
-    HF_FAMILIES
-};
+#define HF_FAMILY_MEMBER(family, row, type) family,
+enum hf_family { HF_FAMILY_LIST(HF_FAMILY_MEMBER, HF_FAMILY_MEMBER) HF_FAMILIES };
 
 /* How the experts of a model are stored. */
 enum hf_experts { HF_EXPERTS_SINGLE, HF_EXPERTS_FUSED };
@@ -69,6 +58,8 @@ int hf_config_parse(const char *name, const char *text, size_t n, const struct h
 const char *hf_family_name(enum hf_family f);
 /* "LlamaForCausalLM" */
 const char *hf_family_architecture(enum hf_family f);
+/* Whether its rope_parameters have one object for each type of layer. */
+bool hf_family_rope_by_type(enum hf_family f);
 
 /*
  * The family that a model of weft is exported as, for one that never had a config.json: GPT-2 for
@@ -129,7 +120,32 @@ const char *hf_name_prefix(enum hf_family f);
 /* The name of the head's tensor, and of the embedding's. */
 const char *hf_name_head(enum hf_family f);
 const char *hf_name_embedding(enum hf_family f);
+/* Whether files hold its matrices as [in, out] (GPT-2's Conv1D). */
+bool hf_name_transposed(enum hf_family f);
 /* How the experts of a folder with this tensor are stored; a name of none changes nothing. */
 void hf_name_experts(const char *name, enum hf_experts *ret);
+
+/* ---- GGUF ---------------------------------------------------------------------------------- */
+
+/* Which rows lie in pairs, where the architecture has them so. */
+enum hf_gguf_order { HF_GGUF_PLAIN, HF_GGUF_QUERIES, HF_GGUF_KEYS };
+
+/* Tails of names, those of a layer after "layers.N." and "blk.N."; rows that follow each other with
+ * one foreign name are stacked. */
+struct hf_gguf_row {
+    const char *global, *foreign;
+    enum hf_gguf_order order;
+};
+
+/* A family as GGUF has it. */
+struct hf_gguf {
+    const char *arch;              /* general.architecture */
+    const struct hf_gguf_row *row; /* ended by one without names */
+    bool pairs;                    /* rows of queries and keys in pairs, not in halves */
+    unsigned features;             /* of the model that the architecture has a place for */
+};
+
+/* NULL: weft does not write the family. */
+const struct hf_gguf *hf_family_gguf(enum hf_family f);
 
 #endif

@@ -1,233 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * One table of names per family. A row says which tensor of a file holds which global tensor, its
- * sizes, and how it lies there. {l} stands for a layer, {e} for an expert. Rows that follow each
- * other with one foreign name are stacked in that tensor, in their order.
- */
+/* The names of a family's tensors, and its rows (family.h) expanded over layers and experts. */
 
-#include "train/spec/hf.h"
+#include "train/spec/family.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/core/mem.h"
-
-enum hf_dim {
-    D_ONE,
-    D_HIDDEN,
-    D_VOCAB,
-    D_POSITIONS,
-    D_QUERIES,
-    D_KEYS,
-    D_HEAD,
-    D_FFN,
-    D_EXPERTS,
-    D_EXPERT_FFN,
-    D_SHARED_FFN,
-    D_COUNT
-};
-
-enum hf_lie {
-    ROWS,   /* rows below each other */
-    COLS,   /* transposed: [in, out], columns beside each other (GPT-2's Conv1D) */
-    HEADS,  /* rows of each head in turn: q, k, v of the first, then of the next (GPT-NeoX) */
-    STACK3, /* matrices of a tensor of rank 3, an expert after the other */
-};
-
-enum hf_when {
-    ALWAYS,
-    UNTIED,
-    BIAS_QKV,
-    BIAS_OUT,
-    BIAS_MLP,
-    QK_NORM,
-    DENSE, /* a layer without experts */
-    DENSE_BIAS,
-    SPARSE,       /* a layer with experts */
-    SPARSE_ONE,   /* and they are stored one by one */
-    SPARSE_FUSED, /* and they are stored as one tensor */
-    SHARED,       /* a layer with experts and a shared one */
-};
-
-struct hf_row {
-    const char *foreign, *global;
-    enum hf_dim rows, cols; /* of the global tensor; D_ONE: rank 1 */
-    enum hf_when when;
-    enum hf_lie lie;
-};
-
-/* clang-format off */
-#define G "layers.{l}."
-#define LAYER "model.layers.{l}."
-#define EMBED(name) {name, "embed.weight", D_VOCAB, D_HIDDEN, ALWAYS, ROWS}
-#define HEAD(name) {name, "head.weight", D_VOCAB, D_HIDDEN, UNTIED, ROWS}
-#define NORM(foreign, global) {foreign, global, D_HIDDEN, D_ONE, ALWAYS, ROWS}
-#define ATTENTION                                                                                 \
-    {LAYER "self_attn.q_proj.weight", G "attn.q.weight", D_QUERIES, D_HIDDEN, ALWAYS, ROWS},      \
-    {LAYER "self_attn.q_proj.bias", G "attn.q.bias",   D_QUERIES, D_ONE, BIAS_QKV, ROWS},         \
-    {LAYER "self_attn.k_proj.weight", G "attn.k.weight", D_KEYS, D_HIDDEN, ALWAYS, ROWS},         \
-    {LAYER "self_attn.k_proj.bias", G "attn.k.bias",   D_KEYS, D_ONE, BIAS_QKV, ROWS},            \
-    {LAYER "self_attn.v_proj.weight", G "attn.v.weight", D_KEYS, D_HIDDEN, ALWAYS, ROWS},         \
-    {LAYER "self_attn.v_proj.bias", G "attn.v.bias",   D_KEYS, D_ONE, BIAS_QKV, ROWS},            \
-    {LAYER "self_attn.o_proj.weight", G "attn.out.weight", D_HIDDEN, D_QUERIES, ALWAYS, ROWS},    \
-    {LAYER "self_attn.o_proj.bias", G "attn.out.bias", D_HIDDEN, D_ONE, BIAS_OUT, ROWS},          \
-    {LAYER "self_attn.q_norm.weight", G "attn.q_norm.weight", D_HEAD, D_ONE, QK_NORM, ROWS},      \
-    {LAYER "self_attn.k_norm.weight", G "attn.k_norm.weight", D_HEAD, D_ONE, QK_NORM, ROWS}
-#define MLP                                                                                       \
-    {LAYER "mlp.gate_proj.weight", G "mlp.gate.weight", D_FFN, D_HIDDEN, DENSE, ROWS},            \
-    {LAYER "mlp.gate_proj.bias", G "mlp.gate.bias",   D_FFN, D_ONE, DENSE_BIAS, ROWS},            \
-    {LAYER "mlp.up_proj.weight", G "mlp.up.weight",   D_FFN, D_HIDDEN, DENSE, ROWS},              \
-    {LAYER "mlp.up_proj.bias", G "mlp.up.bias",     D_FFN, D_ONE, DENSE_BIAS, ROWS},              \
-    {LAYER "mlp.down_proj.weight", G "mlp.down.weight", D_HIDDEN, D_FFN, DENSE, ROWS},            \
-    {LAYER "mlp.down_proj.bias", G "mlp.down.bias",   D_HIDDEN, D_ONE, DENSE_BIAS, ROWS}
-#define NORMS                                                                                     \
-    NORM(LAYER "input_layernorm.weight", G "attn_norm.weight"),                                   \
-    NORM(LAYER "post_attention_layernorm.weight", G "mlp_norm.weight")
-#define END_OF_MODEL NORM("model.norm.weight", "norm.weight"), HEAD("lm_head.weight")
-/* Experts as one tensor per kind: [E, 2F, H] with gate above up, and [E, H, F]. */
-#define FUSED                                                                                     \
-    {LAYER "mlp.experts.gate_up_proj", G "mlp.experts.{e}.gate.weight",                           \
-     D_EXPERT_FFN, D_HIDDEN, SPARSE_FUSED, STACK3},                                               \
-    {LAYER "mlp.experts.gate_up_proj", G "mlp.experts.{e}.up.weight",                             \
-     D_EXPERT_FFN, D_HIDDEN, SPARSE_FUSED, STACK3},                                               \
-    {LAYER "mlp.experts.down_proj", G "mlp.experts.{e}.down.weight",                              \
-     D_HIDDEN, D_EXPERT_FFN, SPARSE_FUSED, STACK3}
-#define SINGLE(gate, up, down)                                                                    \
-    {gate, G "mlp.experts.{e}.gate.weight", D_EXPERT_FFN, D_HIDDEN, SPARSE_ONE, ROWS},            \
-    {up, G "mlp.experts.{e}.up.weight", D_EXPERT_FFN, D_HIDDEN, SPARSE_ONE, ROWS},                \
-    {down, G "mlp.experts.{e}.down.weight", D_HIDDEN, D_EXPERT_FFN, SPARSE_ONE, ROWS}
-#define ROUTER(name, when) {name, G "mlp.router.weight", D_EXPERTS, D_HIDDEN, when, ROWS}
-#define EXPERT LAYER "mlp.experts.{e}."
-#define MIX LAYER "block_sparse_moe.experts.{e}."
-#define QWEN_EXPERTS                                                                              \
-    ROUTER(LAYER "mlp.gate.weight", SPARSE), FUSED,                                               \
-    SINGLE(EXPERT "gate_proj.weight", EXPERT "up_proj.weight", EXPERT "down_proj.weight")
-
-static const struct hf_row llama_rows[] = {
-    EMBED("model.embed_tokens.weight"), ATTENTION, MLP, NORMS, END_OF_MODEL,
-};
-
-static const struct hf_row mixtral_rows[] = {
-    EMBED("model.embed_tokens.weight"), ATTENTION,
-    ROUTER(LAYER "block_sparse_moe.gate.weight", SPARSE_ONE),
-    ROUTER(LAYER "mlp.gate.weight", SPARSE_FUSED), FUSED,
-    {MIX "w1.weight", G "mlp.experts.{e}.gate.weight", D_EXPERT_FFN, D_HIDDEN, SPARSE_ONE, ROWS},
-    {MIX "w2.weight", G "mlp.experts.{e}.down.weight", D_HIDDEN, D_EXPERT_FFN, SPARSE_ONE, ROWS},
-    {MIX "w3.weight", G "mlp.experts.{e}.up.weight", D_EXPERT_FFN, D_HIDDEN, SPARSE_ONE, ROWS},
-    NORMS, END_OF_MODEL,
-};
-
-static const struct hf_row qwen_moe_rows[] = {
-    EMBED("model.embed_tokens.weight"), ATTENTION, MLP, QWEN_EXPERTS,
-    {LAYER "mlp.shared_expert.gate_proj.weight", G "mlp.shared.gate.weight",
-     D_SHARED_FFN, D_HIDDEN, SHARED, ROWS},
-    {LAYER "mlp.shared_expert.up_proj.weight", G "mlp.shared.up.weight",
-     D_SHARED_FFN, D_HIDDEN, SHARED, ROWS},
-    {LAYER "mlp.shared_expert.down_proj.weight", G "mlp.shared.down.weight",
-     D_HIDDEN, D_SHARED_FFN, SHARED, ROWS},
-    {LAYER "mlp.shared_expert_gate.weight", G "mlp.shared_gate.weight",
-     D_ONE, D_HIDDEN, SHARED, ROWS},
-    NORMS, END_OF_MODEL,
-};
-
-static const struct hf_row phi3_rows[] = {
-    EMBED("model.embed_tokens.weight"),
-    {LAYER "self_attn.o_proj.weight", G "attn.out.weight", D_HIDDEN, D_QUERIES, ALWAYS, ROWS},
-    {LAYER "self_attn.qkv_proj.weight", G "attn.q.weight", D_QUERIES, D_HIDDEN, ALWAYS, ROWS},
-    {LAYER "self_attn.qkv_proj.weight", G "attn.k.weight", D_KEYS, D_HIDDEN, ALWAYS, ROWS},
-    {LAYER "self_attn.qkv_proj.weight", G "attn.v.weight", D_KEYS, D_HIDDEN, ALWAYS, ROWS},
-    {LAYER "mlp.gate_up_proj.weight", G "mlp.gate.weight", D_FFN, D_HIDDEN, ALWAYS, ROWS},
-    {LAYER "mlp.gate_up_proj.weight", G "mlp.up.weight", D_FFN, D_HIDDEN, ALWAYS, ROWS},
-    {LAYER "mlp.down_proj.weight", G "mlp.down.weight", D_HIDDEN, D_FFN, ALWAYS, ROWS},
-    NORMS, END_OF_MODEL,
-};
-
-static const struct hf_row gemma_rows[] = {
-    EMBED("model.embed_tokens.weight"), ATTENTION, MLP,
-    NORM(LAYER "input_layernorm.weight", G "attn_norm.weight"),
-    NORM(LAYER "post_attention_layernorm.weight", G "attn_post_norm.weight"),
-    NORM(LAYER "pre_feedforward_layernorm.weight", G "mlp_norm.weight"),
-    NORM(LAYER "post_feedforward_layernorm.weight", G "mlp_post_norm.weight"),
-    END_OF_MODEL,
-};
-
-#undef LAYER
-#define LAYER "transformer.h.{l}."
-static const struct hf_row gpt2_rows[] = {
-    EMBED("transformer.wte.weight"),
-    {"transformer.wpe.weight", "position.weight", D_POSITIONS, D_HIDDEN, ALWAYS, ROWS},
-    NORM(LAYER "ln_1.weight", G "attn_norm.weight"),
-    NORM(LAYER "ln_1.bias", G "attn_norm.bias"),
-    {LAYER "attn.c_attn.weight", G "attn.q.weight", D_QUERIES, D_HIDDEN, ALWAYS, COLS},
-    {LAYER "attn.c_attn.weight", G "attn.k.weight", D_KEYS, D_HIDDEN, ALWAYS, COLS},
-    {LAYER "attn.c_attn.weight", G "attn.v.weight", D_KEYS, D_HIDDEN, ALWAYS, COLS},
-    {LAYER "attn.c_attn.bias", G "attn.q.bias", D_QUERIES, D_ONE, ALWAYS, ROWS},
-    {LAYER "attn.c_attn.bias", G "attn.k.bias", D_KEYS, D_ONE, ALWAYS, ROWS},
-    {LAYER "attn.c_attn.bias", G "attn.v.bias", D_KEYS, D_ONE, ALWAYS, ROWS},
-    {LAYER "attn.c_proj.weight", G "attn.out.weight", D_HIDDEN, D_QUERIES, ALWAYS, COLS},
-    NORM(LAYER "attn.c_proj.bias", G "attn.out.bias"),
-    NORM(LAYER "ln_2.weight", G "mlp_norm.weight"),
-    NORM(LAYER "ln_2.bias", G "mlp_norm.bias"),
-    {LAYER "mlp.c_fc.weight", G "mlp.up.weight", D_FFN, D_HIDDEN, ALWAYS, COLS},
-    {LAYER "mlp.c_fc.bias", G "mlp.up.bias", D_FFN, D_ONE, ALWAYS, ROWS},
-    {LAYER "mlp.c_proj.weight", G "mlp.down.weight", D_HIDDEN, D_FFN, ALWAYS, COLS},
-    NORM(LAYER "mlp.c_proj.bias", G "mlp.down.bias"),
-    NORM("transformer.ln_f.weight", "norm.weight"),
-    NORM("transformer.ln_f.bias", "norm.bias"),
-    HEAD("lm_head.weight"),
-};
-
-#undef LAYER
-#define LAYER "gpt_neox.layers.{l}."
-static const struct hf_row gpt_neox_rows[] = {
-    EMBED("gpt_neox.embed_in.weight"),
-    NORM(LAYER "input_layernorm.weight", G "attn_norm.weight"),
-    NORM(LAYER "input_layernorm.bias", G "attn_norm.bias"),
-    NORM(LAYER "post_attention_layernorm.weight", G "mlp_norm.weight"),
-    NORM(LAYER "post_attention_layernorm.bias", G "mlp_norm.bias"),
-    {LAYER "attention.query_key_value.weight", G "attn.q.weight",
-     D_QUERIES, D_HIDDEN, ALWAYS, HEADS},
-    {LAYER "attention.query_key_value.weight", G "attn.k.weight",
-     D_KEYS, D_HIDDEN, ALWAYS, HEADS},
-    {LAYER "attention.query_key_value.weight", G "attn.v.weight",
-     D_KEYS, D_HIDDEN, ALWAYS, HEADS},
-    {LAYER "attention.query_key_value.bias", G "attn.q.bias", D_QUERIES, D_ONE, BIAS_QKV, HEADS},
-    {LAYER "attention.query_key_value.bias", G "attn.k.bias", D_KEYS, D_ONE, BIAS_QKV, HEADS},
-    {LAYER "attention.query_key_value.bias", G "attn.v.bias", D_KEYS, D_ONE, BIAS_QKV, HEADS},
-    {LAYER "attention.dense.weight", G "attn.out.weight", D_HIDDEN, D_QUERIES, ALWAYS, ROWS},
-    {LAYER "attention.dense.bias", G "attn.out.bias", D_HIDDEN, D_ONE, BIAS_OUT, ROWS},
-    {LAYER "mlp.dense_h_to_4h.weight", G "mlp.up.weight", D_FFN, D_HIDDEN, ALWAYS, ROWS},
-    {LAYER "mlp.dense_h_to_4h.bias", G "mlp.up.bias", D_FFN, D_ONE, BIAS_MLP, ROWS},
-    {LAYER "mlp.dense_4h_to_h.weight", G "mlp.down.weight", D_HIDDEN, D_FFN, ALWAYS, ROWS},
-    {LAYER "mlp.dense_4h_to_h.bias", G "mlp.down.bias", D_HIDDEN, D_ONE, BIAS_MLP, ROWS},
-    NORM("gpt_neox.final_layer_norm.weight", "norm.weight"),
-    NORM("gpt_neox.final_layer_norm.bias", "norm.bias"),
-    HEAD("embed_out.weight"),
-};
-
-#define NAMES(rows) rows, sizeof(rows) / sizeof((rows)[0])
-static const struct hf_names {
-    const struct hf_row *row;
-    size_t rows;
-    const char *prefix;
-    const char *ignored[4]; /* ends of names below a layer */
-} names[HF_FAMILIES] = {
-    [HF_GPT2] = {NAMES(gpt2_rows), "transformer.", {".attn.bias", ".attn.masked_bias"}},
-    [HF_LLAMA] = {NAMES(llama_rows), "model.", {NULL}},
-    [HF_MISTRAL] = {NAMES(llama_rows), "model.", {NULL}},
-    [HF_QWEN2] = {NAMES(llama_rows), "model.", {NULL}},
-    [HF_GPT_NEOX] = {NAMES(gpt_neox_rows), "gpt_neox.",
-        {".attention.bias", ".attention.masked_bias"}},
-    [HF_QWEN3] = {NAMES(llama_rows), "model.", {NULL}},
-    [HF_MIXTRAL] = {NAMES(mixtral_rows), "model.", {NULL}},
-    [HF_QWEN2_MOE] = {NAMES(qwen_moe_rows), "model.", {NULL}},
-    [HF_QWEN3_MOE] = {NAMES(qwen_moe_rows), "model.", {NULL}},
-    [HF_PHI3] = {NAMES(phi3_rows), "model.", {NULL}},
-    [HF_GEMMA2] = {NAMES(gemma_rows), "model.", {NULL}},
-    [HF_GEMMA3] = {NAMES(gemma_rows), "model.", {NULL}},
-};
-/* clang-format on */
 
 /* ---- of a family --------------------------------------------------------------------------- */
 
@@ -244,13 +24,22 @@ static bool is_rotary(const char *name)
            !strcmp(dot, ".sin_cached");
 }
 
+/* Families with a table of positions have no rotary ones. */
+static bool has_rotary(const struct hf_family_row *f)
+{
+    bool learned = false;
+    for (size_t i = 0; i < f->rows; i++)
+        learned |= f->row[i].rows == D_POSITIONS;
+    return !learned;
+}
+
 bool hf_name_ignored(enum hf_family f, const char *name)
 {
     size_t n = strlen(name);
-    if (f != HF_GPT2 && is_rotary(name))
+    if (has_rotary(hf_families[f]) && is_rotary(name))
         return true;
-    for (int i = 0; i < 4 && names[f].ignored[i]; i++) {
-        const char *end = names[f].ignored[i];
+    for (int i = 0; hf_families[f]->ignored[i]; i++) {
+        const char *end = hf_families[f]->ignored[i];
         if (n > strlen(end) && !strcmp(name + n - strlen(end), end))
             return true;
     }
@@ -259,17 +48,25 @@ bool hf_name_ignored(enum hf_family f, const char *name)
 
 const char *hf_name_prefix(enum hf_family f)
 {
-    return names[f].prefix;
+    return hf_families[f]->prefix;
 }
 
 const char *hf_name_head(enum hf_family f)
 {
-    return names[f].row[names[f].rows - 1].foreign;
+    return hf_families[f]->row[hf_families[f]->rows - 1].foreign;
 }
 
 const char *hf_name_embedding(enum hf_family f)
 {
-    return names[f].row[0].foreign;
+    return hf_families[f]->row[0].foreign;
+}
+
+bool hf_name_transposed(enum hf_family f)
+{
+    bool found = false;
+    for (size_t i = 0; i < hf_families[f]->rows; i++)
+        found |= hf_families[f]->row[i].lie == COLS;
+    return found;
 }
 
 void hf_name_experts(const char *name, enum hf_experts *ret)
@@ -458,7 +255,7 @@ static bool is_per_expert(const struct hf_row *r)
 }
 
 /* How many rows from i on have its foreign name. */
-static size_t same_name(const struct hf_names *f, size_t i)
+static size_t same_name(const struct hf_family_row *f, size_t i)
 {
     size_t j = i + 1;
     while (j < f->rows && !strcmp(f->row[j].foreign, f->row[i].foreign))
@@ -467,7 +264,7 @@ static size_t same_name(const struct hf_names *f, size_t i)
 }
 
 /* The rows [i, end) for one layer. */
-static void add_layer(struct build *b, const struct hf_names *f, size_t i, size_t end,
+static void add_layer(struct build *b, const struct hf_family_row *f, size_t i, size_t end,
                       int64_t layer)
 {
     for (size_t n; i < end; i += n) {
@@ -490,7 +287,7 @@ static void add_layer(struct build *b, const struct hf_names *f, size_t i, size_
 void hf_map_build(struct hf_map *ret, const struct hf_model *m, enum hf_experts experts)
 {
     struct build b = {.map = ret, .model = m, .fused = experts == HF_EXPERTS_FUSED};
-    const struct hf_names *f = &names[m->family];
+    const struct hf_family_row *f = hf_families[m->family];
     *ret = (struct hf_map){0};
     for (size_t i = 0, end; i < f->rows; i = end) {
         int64_t layers = is_layered(&f->row[i]) ? m->spec.layers : 1;

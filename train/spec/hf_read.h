@@ -3,8 +3,8 @@
 #define TRAIN_SPEC_HF_READ_H
 
 /*
- * A config.json being read, for the files hf_*.c alone. After the first failure `code` is set and
- * all getters give 0, so that readers need not look after each call.
+ * A config.json being read, for the files hf_*.c and family_*.c alone. After the first failure
+ * `code` is set and all getters give 0, so that readers need not look after each call.
  */
 
 #include "base/format/json.h"

@@ -25,6 +25,7 @@
 
 #include "base/core/err.h"
 #include "base/cli/opt.h"
+#include "train/spec/families.h"
 #include "train/spec/spec.h"
 
 struct spec_flags {
@@ -257,10 +258,9 @@ struct spec_flags {
         OPT_ROW(.name = "hf-config", .type = OPT_TEXT, .offset = offsetof(S, m.hf_config),         \
                 .meta = "PATH", .group = "model", .verbs = v,                                      \
                 .brief = "take the model from a config.json",                                      \
-                .help = "take the model from a Hugging Face config.json: the file, the folder "    \
-                        "that has it, or its text, which begins with a brace (gpt2, gpt_neox, "    \
-                        "llama, mistral, mixtral, phi3, qwen2, qwen3, qwen2_moe, qwen3_moe, "      \
-                        "gemma2, gemma3_text)")
+                .help =                                                                            \
+                    "take the model from a Hugging Face config.json: the file, the folder "        \
+                    "that has it, or its text, which begins with a brace (" HF_FAMILY_WORDS ")")
 
 /* For whoever opens a model of Hugging Face, also without options of the model. */
 #define SPEC_IGNORE_ROW(S, m, v)                                                                   \

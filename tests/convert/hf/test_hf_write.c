@@ -4,6 +4,7 @@
 #include "tests/t.h"
 #include "convert/hf/hf_index.h"
 #include "convert/hf/hf_write.h"
+#include "train/spec/family.h"
 
 #define SIZES                                                                                      \
     "\"model_type\": \"llama\", \"hidden_size\": 24, \"intermediate_size\": 20,"                   \
@@ -86,6 +87,8 @@ static struct spec small_gpt(void)
 }
 
 /* A configuration is made of the model, and read again it is the same. */
+static bool written[HF_FAMILIES];
+
 static void there_and_back(struct spec *s)
 {
     static const struct hf_ids ids = {1, 6, -1};
@@ -97,6 +100,7 @@ static void there_and_back(struct spec *s)
     hf_config_new(&m, DTYPE_F32, ids, &b);
     read_model(buf_str(&b), &n);
     T_CHECK(n.family == m.family);
+    written[m.family] = true;
     T_CHECK(!spec_differ(s, &n.spec, &what));
     T_CHECK(strstr(b.data, "\"eos_token_id\": 6") && strstr(b.data, "\"pad_token_id\": null"));
     buf_finish(&b);
@@ -163,6 +167,15 @@ static void a_model_of_ours_with_windows(void)
     there_and_back(&s); /* Qwen 2 with experts */
 }
 
+/* Each family that a model of ours can be of has a writer that was tried. */
+static void every_family_of_ours_is_written(void)
+{
+    a_model_of_ours();
+    a_model_of_ours_with_windows();
+    for (int f = 0; f < HF_FAMILIES; f++)
+        T_EQ(written[f], hf_families[f]->fits != NULL);
+}
+
 static void index_as_transformers_writes_it(void)
 {
     static const struct hf_place place[] = {{"b", "2.safetensors"}, {"a\"", "1.safetensors"}};
@@ -174,4 +187,5 @@ static void index_as_transformers_writes_it(void)
 }
 
 T_MAIN(T_CASE(both_spellings), T_CASE(another_type_of_the_weights), T_CASE(a_model_of_ours),
-       T_CASE(a_model_of_ours_with_windows), T_CASE(index_as_transformers_writes_it))
+       T_CASE(a_model_of_ours_with_windows), T_CASE(every_family_of_ours_is_written),
+       T_CASE(index_as_transformers_writes_it))

@@ -5,7 +5,7 @@
 
 #include "base/core/mem.h"
 #include "tests/t.h"
-#include "train/spec/hf.h"
+#include "train/spec/family.h"
 #include "train/spec/param.h"
 
 static void model_of(const char *text, struct hf_model *ret)
@@ -297,6 +297,39 @@ static void a_spec_finds_its_family(void)
     }
 }
 
-T_MAIN(T_CASE(known_models_have_their_known_tensors), T_CASE(each_element_is_linked_once),
-       T_CASE(globals_are_the_parameters_of_train), T_CASE(places_in_fused_tensors),
-       T_CASE(names_of_a_family), T_CASE(a_spec_finds_its_family))
+/* Models of all kinds of norm, positions, activation, biases, experts and windows: no two families
+ * are said to have one, so that their order says nothing. */
+static void at_most_one_family_fits(void)
+{
+    bool found[HF_FAMILIES] = {false};
+    for (unsigned bits = 0; bits < 1 << 13; bits++) {
+        struct spec s = {.layers = 2, .hidden = 32, .heads = 4, .kv_heads = bits & 1 ? 4 : 2};
+        s.head_dim = bits & 2 ? 8 : 16;
+        s.norm = bits & 4 ? SPEC_LAYERNORM : SPEC_RMSNORM;
+        s.position = bits & 8 ? SPEC_LEARNED : SPEC_ROPE;
+        s.rope_percent = bits & 16 ? 0.5 : 1;
+        s.act = bits & 32 ? SPEC_GELU_TANH : SPEC_SWIGLU;
+        s.bias = bits & 64;
+        s.qkv_bias = bits & 128;
+        s.qk_norm = bits & 256;
+        s.parallel = bits & 512;
+        s.experts = bits & 1024 ? 4 : 0;
+        s.shared_ffn = bits & 2048 ? 8 : 0;
+        s.shared_gate = bits & 2048;
+        s.window = bits & 4096 ? 3 : 0;
+        s.windowed.bits[0] = 3;
+        int n = 0;
+        for (int f = 0; f < HF_FAMILIES; f++)
+            if (hf_families[f]->fits && hf_families[f]->fits(&s)) {
+                found[f] = true;
+                n++;
+            }
+        T_CHECK(n <= 1);
+    }
+    for (int f = 0; f < HF_FAMILIES; f++)
+        T_EQ(found[f], hf_families[f]->fits != NULL);
+}
+
+T_MAIN(T_CASE(at_most_one_family_fits), T_CASE(known_models_have_their_known_tensors),
+       T_CASE(each_element_is_linked_once), T_CASE(globals_are_the_parameters_of_train),
+       T_CASE(places_in_fused_tensors), T_CASE(names_of_a_family), T_CASE(a_spec_finds_its_family))

@@ -7,6 +7,7 @@
 
 #include "base/io/file.h"
 #include "tests/t.h"
+#include "train/spec/hf.h"
 #include "train/spec/param.h"
 
 struct values {
@@ -282,6 +283,34 @@ static void every_preset_is_a_model(void)
     T_EQ(s.hidden, 128);
 }
 
+/* The configuration that a preset is, or NULL for one of options. */
+static const char *config_of_preset(const struct opt_preset *p)
+{
+    return !strcmp(p->values[0][0], "hf-config") ? p->values[0][1] : NULL;
+}
+
+static void every_family_has_a_preset(void)
+{
+    bool found[HF_FAMILIES] = {false};
+    struct err e;
+    char line[64];
+    for (const struct opt_preset *p = spec_presets; p->name; p++) {
+        struct hf_model m;
+        struct spec s;
+        const char *config = config_of_preset(p);
+        snprintf(line, sizeof(line), "--preset %s", p->name);
+        T_OK(from_line(line, 30000, 1, &s, &e), &e);
+        int code = config ? hf_config_parse(p->name, config, strlen(config), NULL, &m, &e)
+                          : hf_model_of_spec(&s, p->name, &m, &e);
+        T_OK(code, &e);
+        if (!code)
+            found[m.family] = true;
+    }
+    for (int f = 0; f < HF_FAMILIES; f++)
+        if (!found[f])
+            t_fail(__FILE__, __LINE__, "no preset of %s", hf_family_name((enum hf_family)f));
+}
+
 static const char *write_llama(void)
 {
     static const char text[] =
@@ -446,6 +475,6 @@ static void a_printed_configuration_shows_the_model_of_the_file(void)
 T_MAIN(T_CASE(defaults_are_megatrons), T_CASE(each_option_has_its_effect),
        T_CASE(layers_that_differ), T_CASE(layers_that_cannot_be),
        T_CASE(what_is_missing_or_wrong_is_named), T_CASE(presets_have_their_known_size),
-       T_CASE(every_preset_is_a_model), T_CASE(a_config_file_decides),
-       T_CASE(a_printed_configuration_shows_the_model_of_the_file),
+       T_CASE(every_preset_is_a_model), T_CASE(every_family_has_a_preset),
+       T_CASE(a_config_file_decides), T_CASE(a_printed_configuration_shows_the_model_of_the_file),
        T_CASE(a_printed_configuration_shows_its_layers))
