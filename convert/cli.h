@@ -37,13 +37,22 @@ int cli_needs_ckpt(const struct opts *o, const char *verb, struct err *e);
 int cli_open_rows(const struct cli *v, struct vocab_rows *own, const struct vocab_rows **ret,
                   struct err *e);
 
-/* The verbs, verb_NAME.c each. Those that read any number of files log the error of each and return
- * the code of the first. */
-int cmd_inspect(const struct opts *o, const struct cli *v, struct err *e);
-int cmd_verify(const struct opts *o, const struct cli *v, struct err *e);
-int cmd_import(const struct opts *o, const struct cli *v, struct err *e);
-int cmd_export(const struct opts *o, const struct cli *v, struct err *e);
-int cmd_reshard(const struct opts *o, const struct cli *v, struct err *e);
-int cmd_average(const struct opts *o, const struct cli *v, struct err *e);
+/* The verbs, in the order of help: a row for each, with its function in verb_NAME.c; main.c has
+ * their texts. Those that read any number of files log the error of each and return the code of the
+ * first. */
+#define CLI_VERB_LIST(X)                                                                           \
+    X(INSPECT, cmd_inspect)                                                                        \
+    X(VERIFY, cmd_verify)                                                                          \
+    X(IMPORT, cmd_import)                                                                          \
+    X(EXPORT, cmd_export)                                                                          \
+    X(RESHARD, cmd_reshard)                                                                        \
+    X(AVERAGE, cmd_average)
+
+#define CLI_VERB_MEMBER(verb, function) CLI_VERB_##verb,
+enum cli_verb { CLI_VERB_LIST(CLI_VERB_MEMBER) };
+
+#define CLI_VERB_FUNCTION(verb, function)                                                          \
+    int function(const struct opts *o, const struct cli *v, struct err *e);
+CLI_VERB_LIST(CLI_VERB_FUNCTION)
 
 #endif

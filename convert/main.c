@@ -8,32 +8,39 @@
 #include "convert/cli.h"
 #include "convert/gguf/gguf_model.h"
 
-enum { INSPECT = 1, VERIFY = 2, IMPORT = 4, EXPORT = 8, RESHARD = 16, AVERAGE = 32 };
+#define VERB_BIT(verb, function) verb = 1 << CLI_VERB_##verb,
+enum { CLI_VERB_LIST(VERB_BIT) };
 
 static const struct opt_verb verbs[] = {
-    {"inspect", "CKPT...", "what a checkpoint, model or file of weights is",
-     WEFT_PREFIX "convert inspect run/iter_0000100\n" WEFT_PREFIX
-                 "convert inspect --json --tensors run | jq .parameters\n" WEFT_PREFIX
-                 "convert inspect Llama-3.2-1B\n",
-     true},
-    {"verify", "CKPT...", "hash every file, check every tensor",
-     WEFT_PREFIX "convert verify run/iter_0000100\n" WEFT_PREFIX "convert verify run\n" WEFT_PREFIX
-                 "convert verify --same run/iter_0000100 cut/iter_0000100\n",
-     true},
-    {"import", "SRC DST", "a model of Hugging Face or Meta as a checkpoint",
-     WEFT_PREFIX "convert import Llama-3.2-1B llama\n" WEFT_PREFIX
-                 "convert import --dry-run Llama-3.2-1B llama\n" WEFT_PREFIX
-                 "convert import --adapter my-lora Llama-3.2-1B merged\n",
-     true},
-    {"export", "SRC DST", "a checkpoint as Hugging Face model, GGUF or adapter",
-     WEFT_PREFIX "convert export run/iter_0000100 my-model\n" WEFT_PREFIX
-                 "convert export --dtype bfloat16 --max-shard-size 2G run my-model\n" WEFT_PREFIX
-                 "convert export --to gguf --outtype q8_0 run my-model.gguf\n",
-     true},
-    {"reshard", "SRC DST", "cut a checkpoint for another number of ranks",
-     WEFT_PREFIX "convert reshard --ranks 8 run/iter_0000100 cut\n", true},
-    {"average", "CKPT... DST", "the average of the weights of checkpoints",
-     WEFT_PREFIX "convert average run/iter_0000080 run/iter_0000090 run/iter_0000100 soup\n", true},
+    [CLI_VERB_INSPECT] = {"inspect", "CKPT...", "what a checkpoint, model or file of weights is",
+                          WEFT_PREFIX
+                          "convert inspect run/iter_0000100\n" WEFT_PREFIX
+                          "convert inspect --json --tensors run | jq .parameters\n" WEFT_PREFIX
+                          "convert inspect Llama-3.2-1B\n",
+                          true},
+    [CLI_VERB_VERIFY] = {"verify", "CKPT...", "hash every file, check every tensor",
+                         WEFT_PREFIX "convert verify run/iter_0000100\n" WEFT_PREFIX
+                                     "convert verify run\n" WEFT_PREFIX
+                                     "convert verify --same run/iter_0000100 cut/iter_0000100\n",
+                         true},
+    [CLI_VERB_IMPORT] = {"import", "SRC DST", "a model of Hugging Face or Meta as a checkpoint",
+                         WEFT_PREFIX "convert import Llama-3.2-1B llama\n" WEFT_PREFIX
+                                     "convert import --dry-run Llama-3.2-1B llama\n" WEFT_PREFIX
+                                     "convert import --adapter my-lora Llama-3.2-1B merged\n",
+                         true},
+    [CLI_VERB_EXPORT] =
+        {"export", "SRC DST", "a checkpoint as Hugging Face model, GGUF or adapter",
+         WEFT_PREFIX
+         "convert export run/iter_0000100 my-model\n" WEFT_PREFIX
+         "convert export --dtype bfloat16 --max-shard-size 2G run my-model\n" WEFT_PREFIX
+         "convert export --to gguf --outtype q8_0 run my-model.gguf\n",
+         true},
+    [CLI_VERB_RESHARD] = {"reshard", "SRC DST", "cut a checkpoint for another number of ranks",
+                          WEFT_PREFIX "convert reshard --ranks 8 run/iter_0000100 cut\n", true},
+    [CLI_VERB_AVERAGE] =
+        {"average", "CKPT... DST", "the average of the weights of checkpoints",
+         WEFT_PREFIX "convert average run/iter_0000080 run/iter_0000090 run/iter_0000100 soup\n",
+         true},
     {.name = NULL},
 };
 
@@ -283,16 +290,13 @@ int cli_open_rows(const struct cli *v, struct vocab_rows *own, const struct voca
     return code;
 }
 
+#define NAME_FUNCTION(verb, function) [CLI_VERB_##verb] = (function),
+
 static int main_run(const struct opts *o, const struct cli *v, struct err *e)
 {
-    static int (*const verb[])(const struct opts *, const struct cli *, struct err *) = {
-        cmd_inspect, cmd_verify, cmd_import, cmd_export, cmd_reshard, cmd_average};
-    if (o->verb < 0) {
-        err_set(e, ERR_USAGE,
-                WEFT_PREFIX
-                "convert needs a verb: inspect, verify, import, export, reshard or average");
-        return err_hint(e, WEFT_PREFIX "convert -h shows how it is used");
-    }
+    static int (*const verb[])(const struct opts *, const struct cli *,
+                               struct err *) = {CLI_VERB_LIST(NAME_FUNCTION)};
+    BUG_ON(o->verb < 0, "no verb");
     log_set_level(v->common.quiet ? LOG_WARN : v->common.verbose ? LOG_DEBUG : LOG_INFO);
     opts_warn_unused(o, NULL, NULL);
     return verb[o->verb](o, v, e);

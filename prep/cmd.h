@@ -27,15 +27,8 @@ void cmd_warn_unused(const struct cmd *c, struct tokenizer *tok);
 /* ERR_USAGE without an --output-prefix that file names can begin with. */
 int cmd_need_prefix(const struct prep_options *o, struct err *e);
 
-int cmd_import(const struct cmd *c, struct err *e);
-int cmd_sft(const struct cmd *c, struct err *e);
-int cmd_unpack(const struct cmd *c, struct err *e);
-int cmd_inspect(const struct cmd *c, struct err *e);
-int cmd_merge(const struct cmd *c, struct err *e);
-int cmd_export(const struct cmd *c, struct err *e);
-int cmd_verify(const struct cmd *c, struct err *e);
-
-/* index and blend */
-int cmd_order(const struct cmd *c, struct err *e);
+/* The verbs (PREP_VERB_LIST); cmd_order is index and blend. */
+#define PREP_VERB_FUNCTION(verb, function, caught) int function(const struct cmd *c, struct err *e);
+PREP_VERB_LIST(PREP_VERB_FUNCTION)
 
 #endif

@@ -11,9 +11,10 @@
 #include "prep/cmd.h"
 #include "prep/sft/sft.h"
 #include "prep/sft/unpack.h"
+#include "tok/chat/templates.h"
 
-static const char *const templates[] = {"text",   "chatml",  "llama3", "alpaca",
-                                        "vicuna", "guanaco", "llm-jp"};
+#define NAME_TEMPLATE(name) name,
+static const char *const templates[] = {"text", CHAT_TEMPLATE_LIST(NAME_TEMPLATE, NAME_TEMPLATE)};
 
 /* ---- sft ------------------------------------------------------------------------------------ */
 

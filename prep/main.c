@@ -320,7 +320,7 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok,
     return run_request(o, &q, &teller, e);
 }
 
-static int cmd_build(const struct cmd *c, struct err *e)
+int cmd_build(const struct cmd *c, struct err *e)
 {
     const struct prep_options *o = c->o;
     struct tokenizer *tok = NULL;
@@ -351,12 +351,11 @@ void cmd_progress(void *arg, uint64_t done, uint64_t total)
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
-static int run_caught(int (*verb)(const struct cmd *c, struct err *e), const struct cmd *c,
-                      struct err *e)
-{
-    catch_signals();
-    return verb(c, e);
-}
+#define VERB_ROW(verb, function, caught) [PREP_##verb] = {function, caught},
+static const struct {
+    int (*run)(const struct cmd *c, struct err *e);
+    bool caught;
+} verbs[] = {PREP_VERB_LIST(VERB_ROW)};
 
 static int main_run(struct opts *opts, const struct prep_options *o, struct err *e)
 {
@@ -368,30 +367,10 @@ static int main_run(struct opts *opts, const struct prep_options *o, struct err 
     else if (o->common.verbose)
         log_set_level(LOG_DEBUG);
     opts_warn_foreign(opts);
-    switch (opts->verb) {
-    case PREP_BUILD:
-        return cmd_build(&c, e);
-    case PREP_INDEX:
-    case PREP_BLEND:
-        return cmd_order(&c, e);
-    case PREP_INSPECT:
-        return cmd_inspect(&c, e);
-    case PREP_SFT:
-        return run_caught(cmd_sft, &c, e);
-    case PREP_UNPACK:
-        return run_caught(cmd_unpack, &c, e);
-    case PREP_MERGE:
-        return run_caught(cmd_merge, &c, e);
-    case PREP_VERIFY:
-        return cmd_verify(&c, e);
-    case PREP_EXPORT:
-        return run_caught(cmd_export, &c, e);
-    case PREP_IMPORT:
-        return run_caught(cmd_import, &c, e);
-    default:
-        err_set(e, ERR_USAGE, "no verb was given");
-        return err_hint(e, WEFT_PREFIX "prep -h shows examples");
-    }
+    BUG_ON(opts->verb < 0, "no verb");
+    if (verbs[opts->verb].caught)
+        catch_signals();
+    return verbs[opts->verb].run(&c, e);
 }
 
 int main(int argc, char **argv)

@@ -10,19 +10,8 @@
 #define S struct prep_options
 #define AT(m) .offset = offsetof(S, m)
 
-enum {
-    BUILD = 1 << PREP_BUILD,
-    INDEX = 1 << PREP_INDEX,
-    BLEND = 1 << PREP_BLEND,
-    ORDER = INDEX | BLEND,
-    INSPECT = 1 << PREP_INSPECT,
-    SFT = 1 << PREP_SFT,
-    UNPACK = 1 << PREP_UNPACK,
-    MERGE = 1 << PREP_MERGE,
-    VERIFY = 1 << PREP_VERIFY,
-    EXPORT = 1 << PREP_EXPORT,
-    IMPORT = 1 << PREP_IMPORT
-};
+#define VERB_BIT(verb, function, caught) verb = 1 << PREP_##verb,
+enum { PREP_VERB_LIST(VERB_BIT) ORDER = INDEX | BLEND };
 
 const struct opt prep_rows[] = {
     OPT_ROW(.name = "input", .type = OPT_LIST, AT(input), .meta = "GLOB|-", .group = "input",

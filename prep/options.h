@@ -8,18 +8,25 @@
 #include "dataset/sample/options.h"
 #include "tok/tokenizer/options.h"
 
-enum prep_verb {
-    PREP_BUILD,
-    PREP_INDEX,
-    PREP_BLEND,
-    PREP_INSPECT,
-    PREP_SFT,
-    PREP_UNPACK,
-    PREP_MERGE,
-    PREP_VERIFY,
-    PREP_EXPORT,
-    PREP_IMPORT
-};
+/*
+ * The verbs, in the order of help: a row for each, with its function, and whether signals that ask
+ * to stop are caught before it begins (build does so later by itself); options_verbs.c has their
+ * texts.
+ */
+#define PREP_VERB_LIST(X)                                                                          \
+    X(BUILD, cmd_build, false)                                                                     \
+    X(INDEX, cmd_order, false)                                                                     \
+    X(BLEND, cmd_order, false)                                                                     \
+    X(INSPECT, cmd_inspect, false)                                                                 \
+    X(SFT, cmd_sft, true)                                                                          \
+    X(UNPACK, cmd_unpack, true)                                                                    \
+    X(MERGE, cmd_merge, true)                                                                      \
+    X(VERIFY, cmd_verify, false)                                                                   \
+    X(EXPORT, cmd_export, true)                                                                    \
+    X(IMPORT, cmd_import, true)
+
+#define PREP_VERB_MEMBER(verb, function, caught) PREP_##verb,
+enum prep_verb { PREP_VERB_LIST(PREP_VERB_MEMBER) };
 
 struct prep_options {
     struct opt_common common;

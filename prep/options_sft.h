@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/cli/opt.h"
+#include "tok/chat/templates.h"
 #include "tok/tokenizer/options.h"
 
 #define PREP_SFT_ROWS(S_, SFT_, UNPACK_)                                                           \
@@ -22,9 +23,8 @@
                 .brief = "writes PREFIX.bin, .idx and .pack",                                      \
                 .help = "writes PREFIX.bin, .idx, .pack and .manifest.json"),                      \
         OPT_ROW(.name = "template", .type = OPT_CHOICE, .offset = offsetof(S_, sft_template),      \
-                .def = "text", .meta = "text|chatml|llama3|alpaca|vicuna|guanaco|llm-jp",          \
-                .group = "conversation", .verbs = SFT_, .basic = true,                             \
-                .brief = "chat template of the conversations",                                     \
+                .def = "text", .meta = "text|" CHAT_TEMPLATE_CHOICES, .group = "conversation",     \
+                .verbs = SFT_, .basic = true, .brief = "chat template of the conversations",       \
                 .help = "chat template of the conversations; text: records have the text itself"), \
         OPT_ROW(.name = "text-key", .type = OPT_TEXT, .offset = offsetof(S_, text_key),            \
                 .def = "text", .meta = "KEY", .group = "conversation", .verbs = SFT_,              \

@@ -5,82 +5,88 @@
 #include "prep/options.h"
 
 static const struct opt_verb verbs[] = {
-    {.name = "build",
-     .args = "",
-     .help = "turn documents into token ids (.bin and .idx)",
-     .examples = WEFT_PREFIX
-     "prep build --input 'data/*.jsonl.zst' --tokenizer spm.model --append-eod "
-     "--output-prefix corpus\n"
-     "zstdcat x.zst | " WEFT_PREFIX
-     "prep build --input - --tokenizer spm.model --output-prefix corpus\n" WEFT_PREFIX
-     "tok encode --tokenizer spm.model --format docs x.jsonl | " WEFT_PREFIX
-     "prep build --pretokenized - --output-prefix corpus\n"},
-    {.name = "index",
-     .args = "",
-     .help = "write a dataset's index maps ahead of training",
-     .examples = WEFT_PREFIX
-     "prep index --prefix corpus_text_document --seq-length 1024 --num-samples 1600 "
-     "--split 100,0,0\n"},
-    {.name = "blend",
-     .args = "",
-     .help = "show what a run will take of each dataset",
-     .examples =
-         WEFT_PREFIX "prep blend --data-path 0.7 web_text_document 0.3 code_text_document \\\n"
-                     "    --num-samples 1000000 --seq-length 2048\n"},
-    {.name = "inspect",
-     .args = "[PREFIX]",
-     .help = "show the contents of a dataset",
-     .examples = WEFT_PREFIX
-     "prep inspect corpus_text_document --check\n" WEFT_PREFIX
-     "prep inspect corpus_text_document --documents 0 5-7 --tokenizer spm.model\n" WEFT_PREFIX
-     "prep inspect corpus_text_document --samples 0 1 --seq-length 1024 --num-samples 1600 "
-     "--tokenizer spm.model\n",
-     .takes_files = true},
-    {.name = "sft",
-     .args = "",
-     .help = "pack conversations, with their loss masks",
-     .examples = WEFT_PREFIX
-     "prep sft --input chat.jsonl --tokenizer tokenizer.json --template chatml "
-     "--seq-length 4096 --output-prefix chat\n" WEFT_PREFIX
-     "prep sft --input guanaco.jsonl --tokenizer spm.model --instruction-template '### Human:' "
-     "--response-template '### Assistant:' --append-eod --output-prefix guanaco\n"},
-    {.name = "unpack",
-     .args = "PREFIX",
-     .help = "print the sequences of a packed set as JSONL",
-     .examples = WEFT_PREFIX "prep unpack chat --tokenizer tokenizer.json | head -1\n",
-     .takes_files = true},
-    {.name = "merge",
-     .args = "PREFIX|FOLDER...",
-     .help = "merge datasets into one",
-     .examples = WEFT_PREFIX "prep merge parts/ --output-prefix corpus_text_document\n" WEFT_PREFIX
-                             "prep merge 'part_*_text_document' more_text_document "
-                             "--output-prefix corpus_text_document\n",
-     .takes_files = true},
-    {.name = "verify",
-     .args = "PREFIX|FOLDER...",
-     .help = "check datasets, and repair them",
-     .examples = WEFT_PREFIX "prep verify corpus_text_document --tokenizer spm.model\n" WEFT_PREFIX
-                             "prep verify --repair parts/\n",
-     .takes_files = true},
-    {.name = "export",
-     .args = "PREFIX",
-     .help = "write a dataset back to JSONL",
-     .examples =
-         WEFT_PREFIX "prep export corpus_text_document --tokenizer spm.model --output "
+    [PREP_BUILD] =
+        {.name = "build",
+         .args = "",
+         .help = "turn documents into token ids (.bin and .idx)",
+         .examples = WEFT_PREFIX
+         "prep build --input 'data/*.jsonl.zst' --tokenizer spm.model --append-eod "
+         "--output-prefix corpus\n"
+         "zstdcat x.zst | " WEFT_PREFIX
+         "prep build --input - --tokenizer spm.model --output-prefix corpus\n" WEFT_PREFIX
+         "tok encode --tokenizer spm.model --format docs x.jsonl | " WEFT_PREFIX
+         "prep build --pretokenized - --output-prefix corpus\n"},
+    [PREP_INDEX] = {.name = "index",
+                    .args = "",
+                    .help = "write a dataset's index maps ahead of training",
+                    .examples = WEFT_PREFIX
+                    "prep index --prefix corpus_text_document --seq-length 1024 --num-samples 1600 "
+                    "--split 100,0,0\n"},
+    [PREP_BLEND] = {.name = "blend",
+                    .args = "",
+                    .help = "show what a run will take of each dataset",
+                    .examples = WEFT_PREFIX
+                    "prep blend --data-path 0.7 web_text_document 0.3 code_text_document \\\n"
+                    "    --num-samples 1000000 --seq-length 2048\n"},
+    [PREP_INSPECT] =
+        {.name = "inspect",
+         .args = "[PREFIX]",
+         .help = "show the contents of a dataset",
+         .examples = WEFT_PREFIX
+         "prep inspect corpus_text_document --check\n" WEFT_PREFIX
+         "prep inspect corpus_text_document --documents 0 5-7 --tokenizer spm.model\n" WEFT_PREFIX
+         "prep inspect corpus_text_document --samples 0 1 --seq-length 1024 --num-samples 1600 "
+         "--tokenizer spm.model\n",
+         .takes_files = true},
+    [PREP_SFT] =
+        {.name = "sft",
+         .args = "",
+         .help = "pack conversations, with their loss masks",
+         .examples = WEFT_PREFIX
+         "prep sft --input chat.jsonl --tokenizer tokenizer.json --template chatml "
+         "--seq-length 4096 --output-prefix chat\n" WEFT_PREFIX
+         "prep sft --input guanaco.jsonl --tokenizer spm.model --instruction-template '### Human:' "
+         "--response-template '### Assistant:' --append-eod --output-prefix guanaco\n"},
+    [PREP_UNPACK] = {.name = "unpack",
+                     .args = "PREFIX",
+                     .help = "print the sequences of a packed set as JSONL",
+                     .examples =
+                         WEFT_PREFIX "prep unpack chat --tokenizer tokenizer.json | head -1\n",
+                     .takes_files = true},
+    [PREP_MERGE] = {.name = "merge",
+                    .args = "PREFIX|FOLDER...",
+                    .help = "merge datasets into one",
+                    .examples = WEFT_PREFIX
+                    "prep merge parts/ --output-prefix corpus_text_document\n" WEFT_PREFIX
+                    "prep merge 'part_*_text_document' more_text_document "
+                    "--output-prefix corpus_text_document\n",
+                    .takes_files = true},
+    [PREP_VERIFY] = {.name = "verify",
+                     .args = "PREFIX|FOLDER...",
+                     .help = "check datasets, and repair them",
+                     .examples = WEFT_PREFIX
+                     "prep verify corpus_text_document --tokenizer spm.model\n" WEFT_PREFIX
+                     "prep verify --repair parts/\n",
+                     .takes_files = true},
+    [PREP_EXPORT] = {.name = "export",
+                     .args = "PREFIX",
+                     .help = "write a dataset back to JSONL",
+                     .examples = WEFT_PREFIX
+                     "prep export corpus_text_document --tokenizer spm.model --output "
                      "corpus.jsonl.zst\n" WEFT_PREFIX
                      "prep export corpus_text_document --ids --keep-eod | " WEFT_PREFIX
                      "prep build --pretokenized - --tokenizer spm.model --output-prefix again\n",
-     .takes_files = true},
-    {.name = "import",
-     .args = "FILE|FOLDER...",
-     .help = "import token files of other tools",
-     .examples =
-         WEFT_PREFIX "prep import old_text_document --output-prefix new\n" WEFT_PREFIX
+                     .takes_files = true},
+    [PREP_IMPORT] = {.name = "import",
+                     .args = "FILE|FOLDER...",
+                     .help = "import token files of other tools",
+                     .examples = WEFT_PREFIX
+                     "prep import old_text_document --output-prefix new\n" WEFT_PREFIX
                      "prep import tokenized/ --output-prefix new\n" WEFT_PREFIX
                      "prep import fineweb_train_*.bin --output-prefix fineweb\n" WEFT_PREFIX
                      "prep import train.bin --input-format raw --dtype u16 --boundary 50256 "
                      "--output-prefix new\n",
-     .takes_files = true},
+                     .takes_files = true},
     {.name = NULL},
 };
 

@@ -15,6 +15,22 @@
 #include "tok/edit/recipe.h"
 #include "tok/learn/sp/library_trainer.h"
 
+/* The verbs, in the order of help: a row for each, with its function; cmd_table.c has their texts.
+ */
+#define CMD_VERB_LIST(X)                                                                           \
+    X(TRAIN, cmd_train)                                                                            \
+    X(ENCODE, cmd_encode)                                                                          \
+    X(DECODE, cmd_decode)                                                                          \
+    X(INSPECT, cmd_inspect)                                                                        \
+    X(DIFF, cmd_diff)                                                                              \
+    X(CONVERT, cmd_convert)                                                                        \
+    X(EXTEND, cmd_extend)                                                                          \
+    X(MERGE, cmd_merge)                                                                            \
+    X(PRUNE, cmd_prune)
+
+#define CMD_VERB_MEMBER(verb, function) CMD_VERB_##verb,
+enum cmd_verb { CMD_VERB_LIST(CMD_VERB_MEMBER) };
+
 enum cmd_format { CMD_TEXT, CMD_JSON, CMD_U16, CMD_U32, CMD_DOCS };
 
 #define CMD_FORMATS "text|json|u16|u32|docs"
@@ -120,7 +136,10 @@ int cmd_check_encode(const struct cli *c, const struct tok_info *i, struct err *
 void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c,
                    struct tok_work *w, const char *text, size_t n, const struct tok_nbest *list);
 
-int cmd_train(const struct cli *c, struct err *e);
+/* diff: ERR_FAIL without a message: they differ, which is a finding and not an error. */
+#define CMD_VERB_FUNCTION(verb, function) int function(const struct cli *c, struct err *e);
+CMD_VERB_LIST(CMD_VERB_FUNCTION)
+
 int cmd_train_folder(const struct cli *c, struct err *e); /* creates the folder if it is missing */
 int cmd_learn(const struct cli *c, struct err *e);        /* our BPE and WordPiece trainers */
 /* Whether --type, --engine and the other options select SentencePiece's own trainer. */
@@ -145,19 +164,10 @@ int cmd_open_docs(const struct cli *c, const struct docs_names *names, enum docs
  * JSONL. */
 void cmd_unused_warn(const struct cli *c, struct tokenizer *const *t, size_t n);
 void cmd_unused_keys(const struct cli *c, bool had_keys);
-int cmd_encode(const struct cli *c, struct err *e);
-int cmd_decode(const struct cli *c, struct err *e);
-int cmd_inspect(const struct cli *c, struct err *e);
-/* ERR_FAIL without a message: they differ, which is a finding and not an error. */
-int cmd_diff(const struct cli *c, struct err *e);
-int cmd_convert(const struct cli *c, struct err *e);
 
 /* The part of inspect that encodes. `r` may be NULL. */
 int cmd_survey(const struct cli *c, struct facts *f, const struct tokenizer *t,
                const struct recipe *r, struct err *e);
-int cmd_extend(const struct cli *c, struct err *e);
-int cmd_merge(const struct cli *c, struct err *e);
-int cmd_prune(const struct cli *c, struct err *e);
 
 /* How often each id occurs in a corpus; the caller frees it in any case. */
 int cmd_count(const struct cli *c, const struct opt_list *corpus, const struct tokenizer *t,
@@ -197,7 +207,7 @@ int cmd_will_write(const struct cli *c, const char *path, const struct tokenizer
 /* Adds a hint to a failure to open a file whose name looks like something to encode or decode. */
 int cmd_missing(const struct cli *c, int code, const char *kind, struct err *e);
 
-/* The options of the program, and its verbs in the order of the functions above. */
+/* The options of the program, and its verbs. */
 extern const struct opt_table tok_table;
 
 #endif

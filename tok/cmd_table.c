@@ -3,71 +3,71 @@
 #include "tok/cmd.h"
 #include "tok/edit/recipe.h"
 
-enum {
-    TRAIN = 1,
-    ENCODE = 2,
-    DECODE = 4,
-    INSPECT = 8,
-    DIFF = 16,
-    CONVERT = 32,
-    EXTEND = 64,
-    MERGE = 128,
-    PRUNE = 256,
-    EDIT = EXTEND | MERGE | PRUNE,
-    USE = ENCODE | DECODE | INSPECT
-};
+#define VERB_BIT(verb, function) verb = 1 << CMD_VERB_##verb,
+enum { CMD_VERB_LIST(VERB_BIT) EDIT = EXTEND | MERGE | PRUNE, USE = ENCODE | DECODE | INSPECT };
 
 static const struct opt_verb verbs[] = {
-    {"train", "[FILE...]", "learn a vocabulary from text",
-     WEFT_PREFIX
-     "tok train --input a.txt,b.jsonl --model_prefix P --vocab_size 32000\n" WEFT_PREFIX
-     "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size "
-     "32000\n" WEFT_PREFIX
-     "tok train --type bpe --pretokenizer llama3 --special_tokens '<|endoftext|>' \\\n"
-     "    --vocab_size 32000 --model_prefix out/ --input corpus.jsonl\n" WEFT_PREFIX
-     "tok train --type wordpiece --model_prefix bert/ --input a.txt b.txt.zst --memory 512\n",
-     true},
-    {"encode", "[FILE...]", "text to ids",
-     WEFT_PREFIX "tok encode --tokenizer tokenizer.json corpus.txt > ids.txt\n"
-                 "echo 'some text' | " WEFT_PREFIX
-                 "tok encode --tokenizer cl100k_base.tiktoken --output_format piece\n" WEFT_PREFIX
-                 "tok encode --tokenizer P.model --format json corpus.jsonl.zst > ids.jsonl\n"
-                 "zstdcat x.zst | " WEFT_PREFIX "tok encode --tokenizer P.model --format docs - |\n"
-                 "    " WEFT_PREFIX "prep build --pretokenized - --output-prefix x\n",
-     true},
-    {"decode", "[FILE...]", "ids to text",
-     WEFT_PREFIX
-     "tok decode --tokenizer tokenizer.json ids.txt\n"
-     "echo 15496 995 | " WEFT_PREFIX "tok decode --tokenizer tokenizer.json\n" WEFT_PREFIX
-     "tok encode --tokenizer P.model --format json x.jsonl | " WEFT_PREFIX
-     "tok decode --tokenizer P.model "
-     "--format json\n" WEFT_PREFIX "tok decode --tokenizer P.model --input_format u16 ids.bin\n",
-     true},
-    {"inspect", "[FILE]", "what a tokenizer is and makes of a corpus",
-     WEFT_PREFIX "tok inspect P.model\n" WEFT_PREFIX
-                 "tok inspect tokenizer.json --corpus en.txt ja.txt\n" WEFT_PREFIX
-                 "tok inspect --json P.model --corpus corpus.jsonl --by language\n",
-     true},
-    {"diff", "A B [CORPUS...]", "where two tokenizers differ",
-     WEFT_PREFIX "tok diff a/tokenizer.json b.model corpus.jsonl\n" WEFT_PREFIX
-                 "tok diff a.model b.model\n",
-     true},
-    {"convert", "FROM TO", "a tokenizer in another format, proven on a corpus",
-     WEFT_PREFIX "tok convert tokenizer.model tokenizer.json --proof corpus.jsonl\n" WEFT_PREFIX
-                 "tok convert cl100k_base.tiktoken out/ --to huggingface\n" WEFT_PREFIX
-                 "tok convert tokenizer.json out/vocab.json\n",
-     true},
-    {"extend", "TOKENIZER", "add tokens after all ids",
-     WEFT_PREFIX
-     "tok extend tokenizer.json --add tokens.txt --output new/tokenizer.json\n" WEFT_PREFIX
-     "tok extend P.model --add-special '<|user|>' '<|tool|>' --output Q.model\n",
-     true},
-    {"merge", "A B", "two vocabularies in one, old ids kept",
-     WEFT_PREFIX "tok merge a/tokenizer.json b/tokenizer.json --output c.json\n", true},
-    {"prune", "TOKENIZER", "a smaller vocabulary, with a map of its ids",
-     WEFT_PREFIX "tok prune tokenizer.json --keep-used corpus.jsonl --output new.json\n" WEFT_PREFIX
-                 "tok prune P.model --size 16000 --output Q.model\n",
-     true},
+    [CMD_VERB_TRAIN] =
+        {"train", "[FILE...]", "learn a vocabulary from text",
+         WEFT_PREFIX
+         "tok train --input a.txt,b.jsonl --model_prefix P --vocab_size 32000\n" WEFT_PREFIX
+         "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size "
+         "32000\n" WEFT_PREFIX
+         "tok train --type bpe --pretokenizer llama3 --special_tokens '<|endoftext|>' \\\n"
+         "    --vocab_size 32000 --model_prefix out/ --input corpus.jsonl\n" WEFT_PREFIX
+         "tok train --type wordpiece --model_prefix bert/ --input a.txt b.txt.zst --memory 512\n",
+         true},
+    [CMD_VERB_ENCODE] =
+        {"encode", "[FILE...]", "text to ids",
+         WEFT_PREFIX
+         "tok encode --tokenizer tokenizer.json corpus.txt > ids.txt\n"
+         "echo 'some text' | " WEFT_PREFIX
+         "tok encode --tokenizer cl100k_base.tiktoken --output_format piece\n" WEFT_PREFIX
+         "tok encode --tokenizer P.model --format json corpus.jsonl.zst > ids.jsonl\n"
+         "zstdcat x.zst | " WEFT_PREFIX "tok encode --tokenizer P.model --format docs - |\n"
+         "    " WEFT_PREFIX "prep build --pretokenized - --output-prefix x\n",
+         true},
+    [CMD_VERB_DECODE] = {"decode", "[FILE...]", "ids to text",
+                         WEFT_PREFIX
+                         "tok decode --tokenizer tokenizer.json ids.txt\n"
+                         "echo 15496 995 | " WEFT_PREFIX
+                         "tok decode --tokenizer tokenizer.json\n" WEFT_PREFIX
+                         "tok encode --tokenizer P.model --format json x.jsonl | " WEFT_PREFIX
+                         "tok decode --tokenizer P.model "
+                         "--format json\n" WEFT_PREFIX
+                         "tok decode --tokenizer P.model --input_format u16 ids.bin\n",
+                         true},
+    [CMD_VERB_INSPECT] = {"inspect", "[FILE]", "what a tokenizer is and makes of a corpus",
+                          WEFT_PREFIX
+                          "tok inspect P.model\n" WEFT_PREFIX
+                          "tok inspect tokenizer.json --corpus en.txt ja.txt\n" WEFT_PREFIX
+                          "tok inspect --json P.model --corpus corpus.jsonl --by language\n",
+                          true},
+    [CMD_VERB_DIFF] = {"diff", "A B [CORPUS...]", "where two tokenizers differ",
+                       WEFT_PREFIX "tok diff a/tokenizer.json b.model corpus.jsonl\n" WEFT_PREFIX
+                                   "tok diff a.model b.model\n",
+                       true},
+    [CMD_VERB_CONVERT] =
+        {"convert", "FROM TO", "a tokenizer in another format, proven on a corpus",
+         WEFT_PREFIX "tok convert tokenizer.model tokenizer.json --proof corpus.jsonl\n" WEFT_PREFIX
+                     "tok convert cl100k_base.tiktoken out/ --to huggingface\n" WEFT_PREFIX
+                     "tok convert tokenizer.json out/vocab.json\n",
+         true},
+    [CMD_VERB_EXTEND] =
+        {"extend", "TOKENIZER", "add tokens after all ids",
+         WEFT_PREFIX
+         "tok extend tokenizer.json --add tokens.txt --output new/tokenizer.json\n" WEFT_PREFIX
+         "tok extend P.model --add-special '<|user|>' '<|tool|>' --output Q.model\n",
+         true},
+    [CMD_VERB_MERGE] = {"merge", "A B", "two vocabularies in one, old ids kept",
+                        WEFT_PREFIX "tok merge a/tokenizer.json b/tokenizer.json --output c.json\n",
+                        true},
+    [CMD_VERB_PRUNE] =
+        {"prune", "TOKENIZER", "a smaller vocabulary, with a map of its ids",
+         WEFT_PREFIX
+         "tok prune tokenizer.json --keep-used corpus.jsonl --output new.json\n" WEFT_PREFIX
+         "tok prune P.model --size 16000 --output Q.model\n",
+         true},
     {.name = NULL},
 };
 

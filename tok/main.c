@@ -7,19 +7,12 @@
 #include "tok/cmd.h"
 #include "tok/edit/recipe.h"
 
-enum { VERB_TRAIN };
+#define NAME_FUNCTION(verb, function) [CMD_VERB_##verb] = (function),
 
 static int main_run(struct opts *o, struct cli *c, struct err *e)
 {
-    static int (*const cmd[])(const struct cli *, struct err *) = {
-        cmd_train,   cmd_encode, cmd_decode, cmd_inspect, cmd_diff,
-        cmd_convert, cmd_extend, cmd_merge,  cmd_prune};
-    if (o->verb < 0) {
-        err_set(e, ERR_USAGE,
-                WEFT_PREFIX "tok needs a verb: train, encode, decode, inspect, diff, convert, "
-                            "extend, merge or prune");
-        return err_hint(e, WEFT_PREFIX "tok -h shows how it is used");
-    }
+    static int (*const cmd[])(const struct cli *, struct err *) = {CMD_VERB_LIST(NAME_FUNCTION)};
+    BUG_ON(o->verb < 0, "no verb");
     log_set_level(c->common.quiet ? LOG_WARN : c->common.verbose ? LOG_DEBUG : LOG_INFO);
     c->file = o->file;
     c->nfile = o->nfile;
@@ -35,7 +28,7 @@ int main(int argc, char **argv)
     struct err e = {0};
     stdio_begin(true);
     int code = opts_init(&o, &tok_table, &c, argc, argv, &e);
-    if (!code && o.verb == VERB_TRAIN)
+    if (!code && o.verb == CMD_VERB_TRAIN)
         code = cmd_learn_defaults(&o, &c, &e);
     if (code)
         return log_err(&e);

@@ -85,14 +85,11 @@ static struct train_options no_options(int argc, char **argv, const struct job_w
                                   .argv = argv};
 }
 
+#define NAME_FUNCTION(verb, function) [VERB_##verb] = (function),
+
 int main(int argc, char **argv)
 {
-    static int (*const verb[])(struct opts *, struct err *) = {
-        [VERB_RUN] = verb_run,
-        [VERB_EVAL] = verb_eval,
-        [VERB_GENERATE] = verb_generate,
-        [VERB_PLAN] = verb_plan,
-    };
+    static int (*const verb[])(struct opts *, struct err *) = {VERB_LIST(NAME_FUNCTION)};
     struct job_world world = {.ranks = 1};
     struct launch_place place = {.world = 1};
     struct join join = {0};

@@ -2,14 +2,12 @@
 #ifndef TRAIN_VERBS_H
 #define TRAIN_VERBS_H
 
-/* The verbs of train, verb_NAME.c each. */
+/* The verbs of train (VERB_LIST), verb_NAME.c each. */
 
 #include "train/job/job.h"
 
-int verb_run(struct opts *o, struct err *e);
-int verb_eval(struct opts *o, struct err *e);
-int verb_generate(struct opts *o, struct err *e);
-int verb_plan(struct opts *o, struct err *e);
+#define VERB_FUNCTION(verb, function) int function(struct opts *o, struct err *e);
+VERB_LIST(VERB_FUNCTION)
 
 /* Logs a text by the checkpoint of this step in --save (--sample-interval), as train generate
  * --load CHECKPOINT --device cpu prints it, by this process alone; a warning where it fails

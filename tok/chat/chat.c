@@ -9,6 +9,7 @@
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/chat/form.h"
+#include "tok/chat/templates.h"
 #include "tok/unicode/unicode.h"
 
 enum {
@@ -157,7 +158,7 @@ static int find_id(const struct chat *c, struct chat_frame f, struct chat_specia
                     "%s: the template %s needs the token %s, which the vocabulary lacks",
                     info->path ? info->path : info->type_name, c->form->name, piece);
             err_hint(e, "tok extend adds tokens to a vocabulary; other values of --template: %s",
-                     chat_form_names());
+                     CHAT_TEMPLATE_WORDS);
         }
         free(piece);
         if (id < 0)
@@ -199,7 +200,7 @@ int chat_open(const char *name, const struct tokenizer *bare, const struct token
     const struct chat_form *form = chat_form_find(name);
     if (!form)
         return err_set(e, ERR_USAGE, "unknown template '%s'; the templates are %s", name,
-                       chat_form_names());
+                       CHAT_TEMPLATE_WORDS);
     struct chat *c = mem_new(1, sizeof(*c));
     c->form = form;
     c->tok = bare;

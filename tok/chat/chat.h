@@ -3,16 +3,8 @@
 #define TOK_CHAT_CHAT_H
 
 /*
- * Conversations as ids: templates by name, and which of the ids are to be learnt. Templates are
- * built in; none is ever read from a file and run.
- *
- *     chatml    <|im_start|>ROLE\nTEXT<|im_end|>\n
- *     llama3    <|begin_of_text|>, then <|start_header_id|>ROLE<|end_header_id|>\n\nTEXT<|eot_id|>;
- *               white space is stripped from both ends of texts
- *     alpaca    a preamble, ### Instruction:, ### Input:, ### Response:, and the end of text
- *     vicuna    a preamble, USER: and ASSISTANT: of v1.1, and the end of text
- *     guanaco   ### Human: ...### Assistant: ...
- *     llm-jp    ### (instruction) ... ### (question) ... ### (answer) ... in Japanese
+ * Conversations as ids: templates by name (templates.h), and which of the ids are to be learnt.
+ * Templates are built in; none is ever read from a file and run.
  *
  * A template's special tokens are ids, which the vocabulary must have; a message that spells one is
  * text. All text between two special tokens is encoded together, so a token may span the border of
@@ -51,8 +43,8 @@ struct chat;
 
 /*
  * `bare`: opened with no_template and without TOK_SPECIALS_PARSE. `framed`: the same file with its
- * own template and with TOK_SPECIALS_PARSE, or NULL. It decides for alpaca, vicuna, guanaco and
- * llm-jp whether a text begins with bos, for guanaco and llm-jp whether it ends with eos, and
+ * own template and with TOK_SPECIALS_PARSE, or NULL. It decides, for
+ * templates that leave it to the tokenizer, whether a text begins with bos and ends with eos, and
  * encodes text after a special token for vocabularies where that differs from text by itself. Both
  * must outlive the chat. ERR_USAGE for an unknown name, or special tokens that the vocabulary
  * lacks.

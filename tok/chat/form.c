@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "tok/chat/templates.h"
+
 #define CHATML(role)                                                                               \
     {                                                                                              \
         "{<|im_start|>}" role "\n", "", "{<|im_end|>}", "\n"                                       \
@@ -65,6 +67,9 @@ static const struct chat_form forms[] = {
 
 enum { FORMS = sizeof(forms) / sizeof(*forms) };
 
+#define COUNT_ONE(name) +1
+_Static_assert(FORMS == 0 CHAT_TEMPLATE_LIST(COUNT_ONE, COUNT_ONE), "a form for each template");
+
 const struct chat_form *chat_form_find(const char *name)
 {
     for (size_t i = 0; i < FORMS; i++)
@@ -77,9 +82,4 @@ const char *chat_role_name(enum chat_role r)
 {
     static const char *const name[CHAT_ROLES] = {"system", "user", "input", "assistant", "tool"};
     return name[r];
-}
-
-const char *chat_form_names(void)
-{
-    return "chatml, llama3, alpaca, vicuna, guanaco, llm-jp";
 }

@@ -31,6 +31,5 @@ struct chat_form {
 };
 
 const struct chat_form *chat_form_find(const char *name); /* NULL: none */
-const char *chat_form_names(void);                        /* "chatml, llama3, ..." */
 
 #endif

@@ -2,15 +2,12 @@
 #include "train/options/options.h"
 
 #include "base/core/program.h"
+#include "tok/chat/templates.h"
 #include "train/spec/compat.h"
 #include "train/options/foreign.h"
 
-#define RUN (1u << VERB_RUN)
-#define EVAL (1u << VERB_EVAL)
-#define GENERATE (1u << VERB_GENERATE)
-#define PLAN (1u << VERB_PLAN)
-#define TRAINS (RUN | PLAN)
-#define DATA (RUN | EVAL)
+#define VERB_BIT(verb, function) verb = 1u << VERB_##verb,
+enum { VERB_LIST(VERB_BIT) TRAINS = RUN | PLAN, DATA = RUN | EVAL };
 
 #define AT(member) .offset = offsetof(struct train_options, member)
 
@@ -351,8 +348,8 @@ static const struct opt rows[] = {
             .help = "text to continue"),
     OPT_ROW(.name = "chat", .type = OPT_TEXT, AT(chat), .meta = "TEMPLATE", .group = "generation",
             .verbs = GENERATE, .brief = "chat template to put the prompt into",
-            .help = "chat template to put the prompt into (chatml, llama3, alpaca, vicuna, "
-                    "guanaco, llm-jp); a prompt is a conversation (a JSON record with messages) or "
+            .help = "chat template to put the prompt into (" CHAT_TEMPLATE_WORDS
+                    "); a prompt is a conversation (a JSON record with messages) or "
                     "what the user says, and only the answer is printed"),
     OPT_ROW(.name = "max-new-tokens", .type = OPT_INT, AT(max_new), .def = "64", .min = 1,
             .max = 1e7, .meta = "N", .group = "generation", .verbs = GENERATE, .basic = true,

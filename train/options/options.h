@@ -17,7 +17,13 @@
 #include "train/optim/choice.h"
 #include "train/options/stages.h"
 
-enum { VERB_RUN, VERB_EVAL, VERB_GENERATE, VERB_PLAN };
+/* The verbs, in the order of help: a row for each, with its function in verb_NAME.c
+ * (train/verbs.h); options.c has their texts. */
+#define VERB_LIST(X)                                                                               \
+    X(RUN, verb_run) X(EVAL, verb_eval) X(GENERATE, verb_generate) X(PLAN, verb_plan)
+
+#define VERB_MEMBER(verb, function) VERB_##verb,
+enum { VERB_LIST(VERB_MEMBER) };
 
 struct rank_backends;
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/chat/chat.h"
+#include "tok/chat/form.h"
+#include "tok/chat/templates.h"
 
 #include <string.h>
 
@@ -328,7 +330,18 @@ static void cuts_an_answer(void)
     T_CHECK(!ended);
 }
 
-T_MAIN(T_CASE(writes_chatml), T_CASE(writes_llama3), T_CASE(trims_as_python_does),
-       T_CASE(writes_alpaca), T_CASE(writes_vicuna), T_CASE(writes_forms_without_special_tokens),
-       T_CASE(learns_a_token_that_reaches_across), T_CASE(takes_special_strings_for_text),
-       T_CASE(refuses_what_has_no_place), T_CASE(says_what_ends_an_answer), T_CASE(cuts_an_answer))
+static void every_name_has_a_form(void)
+{
+#define NAME_TEMPLATE(name) name,
+    static const char *const names[] = {CHAT_TEMPLATE_LIST(NAME_TEMPLATE, NAME_TEMPLATE)};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct chat_form *form = chat_form_find(names[i]);
+        T_CHECK(form && form->turn[CHAT_USER].open && form->turn[CHAT_ASSISTANT].open);
+    }
+}
+
+T_MAIN(T_CASE(every_name_has_a_form), T_CASE(writes_chatml), T_CASE(writes_llama3),
+       T_CASE(trims_as_python_does), T_CASE(writes_alpaca), T_CASE(writes_vicuna),
+       T_CASE(writes_forms_without_special_tokens), T_CASE(learns_a_token_that_reaches_across),
+       T_CASE(takes_special_strings_for_text), T_CASE(refuses_what_has_no_place),
+       T_CASE(says_what_ends_an_answer), T_CASE(cuts_an_answer))
