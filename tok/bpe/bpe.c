@@ -21,7 +21,8 @@ struct note {
 static inline uint32_t rank_of(const struct bpe *m, uint32_t left, uint32_t right,
                                const struct note *note)
 {
-    uint32_t number = bpe_number(m, left, right);
+    uint32_t l = left - m->base, r = right - m->base;
+    uint32_t number = l < FIRST && r < FIRST ? m->first[l * FIRST + r] : bpe_number(m, left, right);
     if (number == NONE)
         return NONE;
     if (note)

@@ -12,16 +12,15 @@
 
 enum {
     LONGEST = 1 << 12, /* symbols that one is made of at most */
-    STEP = 1 << 15,    /* symbols after which the common part is looked for again */
+    STEP = 1 << 13,    /* symbols after which the common part is looked for again */
     TRIED_LOG = 18,    /* sets of pairs whose test is remembered */
     WAYS = 4,
-    GUESS_LOG = 14, /* states whose last symbol is remembered */
-    STEP_LOG = 14,  /* steps of the automaton that are remembered */
-    DENSE = 2048,   /* symbols that are numbered as they occur, for a table of all their pairs */
-    PER_WORD = 32,  /* pairs in a word of it, two bits each: */
-    TRIED = 1,      /* it was tried, */
-    APART = 2,      /* and the two stay apart */
-    ROUNDS = 64,    /* in which all symbols must be spelled */
+    NUMBERS = 1 << 11, /* symbols that are numbered as they occur, from 1 on */
+    PLACES = 1 << 13,  /* nodes that are numbered as they occur, from 0 on: ROOT */
+    ROW = 128,         /* steps of a place that are remembered */
+    STATE_LOG = 14,    /* places and symbols before them whose last symbols are remembered */
+    RARE = 1 << 16,    /* tests of symbols without number after which all are numbered anew */
+    ROUNDS = 64,       /* in which all symbols must be spelled */
     ROOT = 0
 };
 
@@ -295,10 +294,16 @@ void bpe_stream_table_destroy(struct bpe_stream_table *t)
 
 /* ---- a text --------------------------------------------------------------------------------- */
 
-/* The last symbol that was right in a node, after another last symbol one position before, and the
- * one that it stays apart from. */
-struct guess {
-    uint32_t node, before, left, symbol; /* symbol: plus 1; 0: none */
+/*
+ * Of a text of few symbols, as of digits or spaces, all that is needed for the next symbol is
+ * remembered, in tables that stay in the processor's cache: symbols and nodes have numbers in the
+ * order in which they occur.
+ */
+
+/* A place, the number of the last symbol one position before, and the numbers of the two symbols
+ * that were last there most recently; 0: none. */
+struct state {
+    uint16_t place, before, last[2];
 };
 
 /* Positions count symbols from the last that is final. */
@@ -306,16 +311,25 @@ struct bpe_stream {
     const struct bpe_stream_table *t;
     struct bpe_work work;
     uint32_t *last; /* by position: the last symbol of the text up to there; [0]: NONE at first */
+    uint16_t *seen; /* by position: its number; 0: it has none */
     size_t at, room;
     size_t enough; /* position from which the common part is looked for */
-    uint32_t node;
-    uint64_t *tried;  /* left << 22 | right << 1 | result, and the top bit */
-    uint16_t *number; /* by symbol: of those numbered, from 1 on */
+
     uint32_t numbers;
-    uint64_t *dense;
-    struct guess *guess;
-    struct edge *step; /* of the automaton, suffixes followed */
-    uint32_t *both;    /* two symbols, spelled */
+    uint32_t symbol[NUMBERS], length[NUMBERS]; /* by number */
+    uint16_t *number;                          /* by symbol */
+    uint64_t *apart, *tested; /* NUMBERS x NUMBERS bits: do the two stay apart; is it known? */
+    uint64_t *tried;          /* others: left << 22 | right << 1 | result, and the top bit */
+    uint32_t rare;            /* how often it was asked */
+
+    uint32_t place, places;
+    uint32_t node[PLACES]; /* by place */
+    uint16_t *place_of;    /* by node; 0: none, or ROOT's */
+    uint32_t *row;         /* PLACES x ROW: which symbol << 16 | the place after it */
+    struct state *state;   /* hash table */
+    size_t states;
+
+    uint32_t *both; /* two symbols, spelled */
     uint8_t *live;
     uint32_t *path;
     size_t live_room, path_room;
@@ -336,12 +350,17 @@ struct bpe_stream *bpe_stream_create(struct bpe_stream_table *t)
     s->t = t;
     s->tried = mem_new((size_t)WAYS << TRIED_LOG, sizeof(*s->tried));
     s->number = mem_new(t->nsymbols + (size_t)1, sizeof(*s->number));
-    s->dense = mem_new((size_t)DENSE * DENSE / PER_WORD, sizeof(*s->dense));
-    s->step = mem_new((size_t)1 << STEP_LOG, sizeof(*s->step));
-    s->guess = mem_new((size_t)1 << GUESS_LOG, sizeof(*s->guess));
+    s->apart = mem_new((size_t)NUMBERS * NUMBERS / 64, sizeof(*s->apart));
+    s->tested = mem_new((size_t)NUMBERS * NUMBERS / 64, sizeof(*s->tested));
+    s->length[0] = UINT32_MAX; /* fits nowhere */
+    s->place_of = mem_new(t->nnodes, sizeof(*s->place_of));
+    s->row = mem_new((size_t)PLACES * ROW, sizeof(*s->row));
+    s->places = 1;
+    s->state = mem_new((size_t)1 << STATE_LOG, sizeof(*s->state));
     s->both = mem_new(2 * LONGEST, sizeof(*s->both));
     s->room = 2 * STEP;
     s->last = mem_new(s->room, sizeof(*s->last));
+    s->seen = mem_new(s->room, sizeof(*s->seen));
     s->last[0] = NONE;
     s->enough = STEP;
     return s;
@@ -353,11 +372,14 @@ void bpe_stream_destroy(struct bpe_stream *s)
         return;
     bpe_work_finish(&s->work);
     free(s->last);
-    free(s->tried);
+    free(s->seen);
     free(s->number);
-    free(s->dense);
-    free(s->step);
-    free(s->guess);
+    free(s->apart);
+    free(s->tested);
+    free(s->tried);
+    free(s->place_of);
+    free(s->row);
+    free(s->state);
     free(s->both);
     free(s->live);
     free(s->path);
@@ -398,31 +420,50 @@ static bool try_pair(struct bpe_stream *s, uint32_t left, uint32_t right)
            s->both[1] == right;
 }
 
-/* The number of a symbol, 0: there are no more. */
+/* The number of a symbol; 0: it is in no pair, or there are no more numbers. */
 static inline uint32_t number_of(struct bpe_stream *s, uint32_t symbol)
 {
-    if (!s->number[symbol] && s->numbers < DENSE - 1)
+    if (symbol >= s->t->nsymbols)
+        return 0;
+    if (!s->number[symbol] && s->numbers < NUMBERS - 1) {
         s->number[symbol] = (uint16_t)++s->numbers;
+        s->symbol[s->numbers] = symbol;
+        s->length[s->numbers] = length_of(s->t, symbol);
+    }
     return s->number[symbol];
 }
 
-/* Do the two, merged by themselves, remain as they are? Texts of few symbols, as digits, have all
- * their pairs in a table that stays in the processor's cache. */
-static bool stay_apart(struct bpe_stream *s, uint32_t left, uint32_t right)
+static void forget_states(struct bpe_stream *s)
 {
-    if (left == NONE || left >= s->t->nsymbols || right >= s->t->nsymbols)
-        return true; /* the text's begin, or a symbol in no pair */
-    uint32_t a = number_of(s, left), b = number_of(s, right);
-    if (a && b) {
-        size_t place = (size_t)a * DENSE + b;
-        uint64_t *word = &s->dense[place / PER_WORD];
-        unsigned shift = place % PER_WORD * 2;
-        if (!(*word >> shift & TRIED))
-            *word |= (uint64_t)(TRIED | (try_pair(s, left, right) ? APART : 0)) << shift;
-        return *word >> shift & APART;
-    }
+    memset(s->state, 0, sizeof(*s->state) << STATE_LOG);
+    s->states = 0;
+}
+
+static void forget_numbers(struct bpe_stream *s)
+{
+    for (; s->numbers; s->numbers--)
+        s->number[s->symbol[s->numbers]] = 0;
+    memset(s->apart, 0, (size_t)NUMBERS * NUMBERS / 8);
+    memset(s->tested, 0, (size_t)NUMBERS * NUMBERS / 8);
+    forget_states(s);
+    s->rare = 0;
+    memset(s->seen, 0, (s->at + 1) * sizeof(*s->seen));
+}
+
+static void forget_places(struct bpe_stream *s)
+{
+    for (uint32_t i = 0; i < s->places; i++)
+        s->place_of[s->node[i]] = 0;
+    memset(s->row, 0, (size_t)s->places * ROW * sizeof(*s->row));
+    forget_states(s);
+    s->places = 1;
+}
+
+static bool remember_tried(struct bpe_stream *s, uint32_t left, uint32_t right)
+{
     uint64_t key = (uint64_t)1 << 63 | (uint64_t)left << 22 | (uint64_t)right << 1;
     uint64_t *set = &s->tried[(key * 0x9E3779B97F4A7C15u >> (64 - TRIED_LOG)) * WAYS];
+    s->rare++;
     for (int i = 0; i < WAYS; i++)
         if ((set[i] & ~(uint64_t)1) == key)
             return set[i] & 1;
@@ -431,60 +472,138 @@ static bool stay_apart(struct bpe_stream *s, uint32_t left, uint32_t right)
     return *at & 1;
 }
 
-/* Whether a made symbol that ends at `at` is the last one of the text up to there: only one is. */
-static inline bool is_last(struct bpe_stream *s, size_t at, uint32_t k)
+static inline size_t bit_of(uint32_t left, uint32_t right)
 {
-    uint32_t n = s->t->length[k];
-    s->steps++;
-    return n <= at && stay_apart(s, s->last[at - n], k);
+    return (size_t)left * NUMBERS + right;
 }
 
-/* The last symbol of the text up to `at`, NONE if it is that position's own. Where text repeats,
- * many symbols may end there, and the one that was right before is tried first. */
-static uint32_t find_last(struct bpe_stream *s, size_t at)
+static inline bool known_apart(const struct bpe_stream *s, uint32_t left, uint32_t right)
+{
+    size_t bit = bit_of(left, right);
+    return s->apart[bit / 64] >> (bit % 64) & 1;
+}
+
+static void note_apart(struct bpe_stream *s, uint32_t left, uint32_t right, bool apart)
+{
+    size_t bit = bit_of(left, right);
+    s->tested[bit / 64] |= (uint64_t)1 << (bit % 64);
+    s->apart[bit / 64] |= (uint64_t)apart << (bit % 64);
+}
+
+/* Do the symbol of a position and the next one, merged by themselves, remain as they are? */
+static bool stay_apart(struct bpe_stream *s, size_t at, uint32_t right)
+{
+    uint32_t left = s->last[at];
+    if (left == NONE || left >= s->t->nsymbols)
+        return true; /* the text's begin, or a symbol in no pair */
+    uint32_t a = s->seen[at], b = number_of(s, right);
+    if (!a || !b)
+        return remember_tried(s, left, right);
+    if (!(s->tested[bit_of(a, b) / 64] >> (bit_of(a, b) % 64) & 1))
+        note_apart(s, a, b, try_pair(s, left, right));
+    return known_apart(s, a, b);
+}
+
+/* The place after this one by a symbol, which is stored where next_place looks for it. */
+static uint32_t learn_place(struct bpe_stream *s, uint32_t symbol, uint32_t *cell, uint32_t tag)
 {
     const struct bpe_stream_table *t = s->t;
-    uint32_t before = s->last[at - 1], k = t->ends[s->node];
-    if (k == NONE)
-        return NONE;
-    uint64_t key = ((uint64_t)s->node << 32 | before) * 0x9E3779B97F4A7C15u;
-    struct guess *g = &s->guess[key >> (64 - GUESS_LOG)];
-    if (g->symbol && g->node == s->node && g->before == before) {
-        uint32_t n = t->length[g->symbol - 1];
-        if ((n <= at && s->last[at - n] == g->left) || is_last(s, at, g->symbol - 1))
-            return g->symbol - 1;
+    BUG_ON(t->length[symbol], "symbol %u is made of others", symbol);
+    uint32_t node = stream_step(t, s->node[s->place], symbol), place = s->place_of[node];
+    if (!place && node != ROOT) {
+        if (s->places == PLACES) {
+            forget_places(s);
+            cell = NULL;
+        }
+        place = s->places++;
+        s->node[place] = node;
+        s->place_of[node] = (uint16_t)place;
     }
-    while (k != NONE && !is_last(s, at, k))
-        k = t->shorter[k];
-    if (k != NONE)
-        *g = (struct guess){s->node, before, s->last[at - t->length[k]], k + 1};
-    return k;
+    if (cell)
+        *cell = tag << 16 | place;
+    return place;
 }
 
-static inline uint32_t next_node(struct bpe_stream *s, uint32_t symbol)
+/* The place after this one by a symbol. Digits, and letters, share a cache line of the row. */
+static inline uint32_t next_place(struct bpe_stream *s, uint32_t symbol)
 {
-    uint64_t key = (uint64_t)s->node << 32 | symbol;
-    struct edge *e = &s->step[key * 0x9E3779B97F4A7C15u >> (64 - STEP_LOG)];
-    if (e->key != key || !e->to)
-        *e = (struct edge){key, stream_step(s->t, s->node, symbol)};
-    return e->to;
+    uint32_t *cell = &s->row[s->place * ROW + (symbol + 1) % ROW], tag = symbol / ROW + 1;
+    return *cell >> 16 == tag ? *cell & 0xffff : learn_place(s, symbol, cell, tag);
 }
 
-/* The last symbol of the text that ends with this one. */
-static void stream_take(struct bpe_stream *s, uint32_t symbol)
+static inline struct state *state_at(struct bpe_stream *s, uint32_t place, uint32_t before)
+{
+    size_t i = (place << 16 | before) * 0x9E3779B1u >> (32 - STATE_LOG);
+    while (s->state[i].last[0] && (s->state[i].place != place || s->state[i].before != before))
+        i = (i + 1) % ((size_t)1 << STATE_LOG);
+    return &s->state[i];
+}
+
+static inline bool fits_at(const struct bpe_stream *s, size_t at, uint32_t number)
+{
+    uint32_t n = s->length[number];
+    return n <= at && known_apart(s, s->seen[at - n], number);
+}
+
+/* The number of the last symbol of the text up to `at`, 0 if it must be searched for. */
+static inline uint32_t recall_last(struct bpe_stream *s, size_t at)
+{
+    struct state *x = state_at(s, s->place, s->seen[at - 1]);
+    uint16_t first = x->last[0], second = x->last[1];
+    if (fits_at(s, at, first))
+        return first;
+    if (!fits_at(s, at, second))
+        return 0;
+    x->last[0] = second;
+    x->last[1] = first;
+    return second;
+}
+
+static void keep_last(struct bpe_stream *s, size_t at, uint32_t number)
+{
+    if (s->states == (size_t)3 << (STATE_LOG - 2))
+        forget_states(s);
+    struct state *x = state_at(s, s->place, s->seen[at - 1]);
+    s->states += !x->last[0];
+    *x = (struct state){(uint16_t)s->place, s->seen[at - 1], {(uint16_t)number, x->last[0]}};
+}
+
+/* The last symbol of the text up to `at`, which ends with `symbol`: of those that end there, the
+ * one that stays apart from what is before it; only one does. */
+static uint32_t find_last(struct bpe_stream *s, size_t at, uint32_t symbol)
 {
     const struct bpe_stream_table *t = s->t;
-    size_t at = s->at + 1;
-    if (at == s->room) {
-        s->room *= 2;
-        s->last = mem_grow(s->last, s->room, sizeof(*s->last));
+    uint32_t k = t->ends[s->node[s->place]];
+    for (; k != NONE; k = t->shorter[k]) {
+        s->steps++;
+        if (t->length[k] <= at && stay_apart(s, at - t->length[k], k))
+            break;
     }
-    BUG_ON(symbol < t->nsymbols && t->length[symbol], "symbol %u is made of others", symbol);
-    s->node = symbol < t->nsymbols ? next_node(s, symbol) : ROOT;
-    uint32_t k = find_last(s, at);
-    s->steps++;
-    s->last[at] = k == NONE ? symbol : k;
-    s->at = at;
+    uint32_t number = number_of(s, k == NONE ? symbol : k);
+    if (k == NONE && number && s->seen[at - 1])
+        note_apart(s, s->seen[at - 1], number, true);
+    if (number && s->place)
+        keep_last(s, at, number);
+    s->seen[at] = (uint16_t)number;
+    return k == NONE ? symbol : k;
+}
+
+/* Takes symbols for whose positions there is room. */
+static void stream_take(struct bpe_stream *s, const uint32_t *sym, size_t n)
+{
+    uint32_t nsymbols = s->t->nsymbols;
+    for (size_t i = 0, at = s->at + 1; i < n; i++, at++) {
+        s->place = sym[i] < nsymbols ? next_place(s, sym[i]) : 0; /* 0: any symbol may end there */
+        uint32_t number = s->place ? recall_last(s, at) : 0;
+        if (number) {
+            s->seen[at] = (uint16_t)number;
+            s->last[at] = s->symbol[number];
+        } else {
+            s->last[at] = find_last(s, at, sym[i]);
+        }
+    }
+    s->at += n;
+    s->steps += n;
 }
 
 static size_t stream_before(const struct bpe_stream *s, size_t at)
@@ -509,22 +628,25 @@ static void stream_settle(struct bpe_stream *s, size_t end, bpe_stream_emit *emi
         emit(arg, s->path, n);
     k = s->at - end;
     memmove(s->last, s->last + end, (k + 1) * sizeof(*s->last));
+    memmove(s->seen, s->seen + end, (k + 1) * sizeof(*s->seen));
     s->steps += n + k;
     s->at = k;
+    if (s->rare >= RARE)
+        forget_numbers(s);
 }
 
 /* The last position that what remains of every continuation has as a border. */
 static size_t stream_common(struct bpe_stream *s)
 {
-    size_t top = s->at, first = top - s->t->depth[s->node], open = 0;
-    if (s->t->depth[s->node] > top)
+    size_t top = s->at, depth = s->t->depth[s->node[s->place]], open = 0;
+    if (depth > top)
         return 0;
     if (top >= s->live_room) {
         s->live_room = top + top / 2 + 64;
         s->live = mem_grow(s->live, s->live_room, 1);
     }
     memset(s->live, 0, top + 1);
-    for (size_t i = first; i <= top; i++, open++)
+    for (size_t i = top - depth; i <= top; i++, open++)
         s->live[i] = 1;
     for (; open > 1; top--) {
         s->steps++;
@@ -539,11 +661,24 @@ static size_t stream_common(struct bpe_stream *s)
     return top;
 }
 
+/* Takes up to n symbols, until the common part is to be looked for; returns how many. */
+static size_t take_some(struct bpe_stream *s, const uint32_t *sym, size_t n)
+{
+    n = n < s->enough - s->at ? n : s->enough - s->at;
+    if (s->at + n >= s->room) {
+        s->room = (s->at + n) * 2;
+        s->last = mem_grow(s->last, s->room, sizeof(*s->last));
+        s->seen = mem_grow(s->seen, s->room, sizeof(*s->seen));
+    }
+    stream_take(s, sym, n);
+    return n;
+}
+
 void bpe_stream_put(struct bpe_stream *s, const uint32_t *sym, size_t n, bool last,
                     bpe_stream_emit *emit, void *arg)
 {
-    for (size_t i = 0; i < n; i++) {
-        stream_take(s, sym[i]);
+    for (size_t i = 0; i < n;) {
+        i += take_some(s, sym + i, n - i);
         if (s->at < s->enough)
             continue;
         size_t end = stream_common(s);
@@ -555,6 +690,7 @@ void bpe_stream_put(struct bpe_stream *s, const uint32_t *sym, size_t n, bool la
         return;
     stream_settle(s, s->at, emit, arg);
     s->last[0] = NONE;
-    s->node = ROOT;
+    s->seen[0] = 0;
+    s->place = 0;
     s->enough = STEP;
 }

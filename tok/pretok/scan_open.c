@@ -80,15 +80,20 @@ static unsigned kind_of(uint32_t c)
 void scan_shorten(const char *text, size_t n, struct buf *out)
 {
     const uint8_t *p = (const uint8_t *)text;
-    uint8_t seen[256] = {0};
+    uint8_t seen[256] = {0}, ascii[128] = {0};
     size_t end = n > ENDS ? n - ENDS : 0;
     while (end && scan_continues(p[end]))
         end--;
     for (size_t i = 0; i < end;) {
+        if (i >= ENDS && p[i] < 0x80 && ascii[p[i]]) { /* its kind was seen */
+            i++;
+            continue;
+        }
         unsigned k, kind = kind_of(scan_decode_within(p + i, n - i, &k));
         if (i < ENDS || !seen[kind])
             buf_add(out, text + i, k);
         seen[kind] = 1;
+        ascii[p[i] & 0x7f] |= p[i] < 0x80;
         i += k;
     }
     buf_add(out, text + end, n - end);

@@ -129,6 +129,57 @@ static void symbols_come_out_early(void)
     free(got.sym);
 }
 
+static void check_whole(const struct bpe_pair *pair, size_t pairs, const uint32_t *sym, size_t n)
+{
+    uint32_t *want = mem_new(n, sizeof(*want));
+    struct got got = {mem_new(n, sizeof(*want)), 0};
+    struct bpe_work w = {0};
+    memcpy(want, sym, n * sizeof(*want));
+    struct bpe *m = bpe_create(pair, pairs);
+    struct bpe_stream_table *t = bpe_stream_table_create(m);
+    struct bpe_stream *s = bpe_stream_create(t);
+    size_t left = bpe_merge(m, &w, want, n);
+    bpe_stream_put(s, sym, n, true, keep, &got);
+    T_EQ(got.n, left);
+    T_MEM(got.sym, want, left * sizeof(*want));
+    bpe_stream_destroy(s);
+    bpe_stream_table_destroy(t);
+    bpe_destroy(m);
+    bpe_work_finish(&w);
+    free(want);
+    free(got.sym);
+}
+
+/* Symbols 0 and 1 make 3, 0 and 2 make 4: after 1 nothing is begun, nor after 2, and they remain
+ * what they are. */
+static void symbols_that_begin_nothing(void)
+{
+    static const struct bpe_pair pair[] = {{.left = 0, .right = 1, .rank = 0, .id = 3},
+                                           {.left = 0, .right = 2, .rank = 1, .id = 4}};
+    uint32_t sym[2000];
+    for (size_t i = 0; i < 2000; i++)
+        sym[i] = t_rand(1, i) % 3;
+    check_whole(pair, 2, sym, 2000);
+}
+
+/* More symbols and nodes than are numbered at a time, and some of them more often than others. */
+static void more_symbols_than_numbers(void)
+{
+    enum { LETTERS = 100, TEXT = 500000 };
+    struct bpe_pair *pair = mem_new((size_t)LETTERS * LETTERS, sizeof(*pair));
+    uint32_t *sym = mem_new(TEXT, sizeof(*sym));
+    for (uint32_t i = 0; i < LETTERS * LETTERS; i++)
+        pair[i] = (struct bpe_pair){.left = i / LETTERS,
+                                    .right = i % LETTERS,
+                                    .rank = t_rand(2, i) % 5000,
+                                    .id = LETTERS + i};
+    for (size_t i = 0; i < TEXT; i++)
+        sym[i] = t_rand(3, i) % (i % 256 < 64 ? LETTERS : 8);
+    check_whole(pair, (size_t)LETTERS * LETTERS, sym, TEXT);
+    free(pair);
+    free(sym);
+}
+
 /* A symbol that is made of two different texts has no table. */
 static void texts_must_be_known(void)
 {
@@ -144,4 +195,6 @@ static void texts_must_be_known(void)
     }
 }
 
-T_MAIN(T_CASE(same_as_the_whole), T_CASE(symbols_come_out_early), T_CASE(texts_must_be_known))
+T_MAIN(T_CASE(same_as_the_whole), T_CASE(symbols_come_out_early),
+       T_CASE(symbols_that_begin_nothing), T_CASE(more_symbols_than_numbers),
+       T_CASE(texts_must_be_known))
