@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/core/mem.h"
-#include "train/engine/fit.h"
+#include "train/engine/memory_fit.h"
 #include "train/hint/hint.h"
 #include "train/options/stages.h"
 
@@ -62,8 +62,8 @@ static void add_stage(struct plan_report *p, int i)
     for (int g = 0; g < GROUP_COUNT; g++)
         if (r->plan.sent[g] > p->traffic[g])
             p->traffic[g] = r->plan.sent[g];
-    if (slabs_of(r) + fit_communication(r) >
-        slabs_of(&p->stage[p->largest]) + fit_communication(&p->stage[p->largest]))
+    if (slabs_of(r) + memory_fit_communication(r) >
+        slabs_of(&p->stage[p->largest]) + memory_fit_communication(&p->stage[p->largest]))
         p->largest = i;
 }
 
@@ -96,12 +96,12 @@ static void close_report(struct plan_report *p)
     *p = (struct plan_report){0};
 }
 
-/* ERR_RESOURCE where it does not fit (fit.h); the hint names options with which it would. */
+/* ERR_RESOURCE where it does not fit (memory_fit.h); the hint names options with which it would. */
 static int check_report_fit(const struct plan_report *p, struct err *e)
 {
     const struct rank *largest = &p->stage[p->largest];
     const struct hint_job job = {p->job, largest, p->limit, p->limits};
-    int code = fit_check(largest, p->limit, p->limits, e);
+    int code = memory_fit_check(largest, p->limit, p->limits, e);
     struct buf text = {0};
     if (code && e && hint_find(&job, &text))
         err_hint(e, "it would fit with %s", buf_str(&text));
@@ -113,8 +113,8 @@ static int check_report_fit(const struct plan_report *p, struct err *e)
  * loaders, buffers. */
 static uint64_t beyond(const struct rank *r)
 {
-    uint64_t all = fit_need(r).touched, slabs = r->dev.desc.host ? slabs_of(r) : 0;
-    slabs += r->dev.desc.host ? fit_communication(r) : 0;
+    uint64_t all = memory_fit_need(r).touched, slabs = r->dev.desc.host ? slabs_of(r) : 0;
+    slabs += r->dev.desc.host ? memory_fit_communication(r) : 0;
     return all > slabs ? all - slabs : 0;
 }
 
@@ -159,7 +159,7 @@ static void add_whole(const char *name, struct slots_whole w, struct buf *out)
 
 static void add_communication(const struct rank *r, struct buf *out)
 {
-    uint64_t bytes = fit_communication(r);
+    uint64_t bytes = memory_fit_communication(r);
     if (bytes)
         buf_addf(out, "communication   %.1f MiB at most, %s\n", (double)bytes / 0x1p20,
                  r->dev.desc.host ? "of messages that wait and parts of sums"
@@ -190,7 +190,7 @@ static void add_memory(const struct plan_report *p, struct buf *out)
     add_experts(r, out);
     add_communication(r, out);
     struct buf system = {0};
-    fit_describe(r, &system);
+    memory_fit_describe(r, &system);
     if (system.len)
         buf_addf(out, "system          %s\n", buf_str(&system));
     buf_finish(&system);
@@ -280,7 +280,7 @@ static void json_slabs(const struct rank *r, struct buf *out)
         add_number(out, r->slab[i].name, (double)r->slab[i].peak);
     add_number(out, "together", (double)slabs_of(r));
     add_number(out, "beyond", (double)beyond(r));
-    add_number(out, "communication", (double)fit_communication(r));
+    add_number(out, "communication", (double)memory_fit_communication(r));
     json_whole(slots_whole(&r->zero.weight_slots), "whole_weights", out);
     json_whole(slots_whole(&r->zero.grad_slots), "whole_gradients", out);
 }

@@ -14,7 +14,7 @@
 #include "base/cli/progress.h"
 #include "train/engine/state.h"
 #include "train/engine/step.h"
-#include "train/engine/world.h"
+#include "train/engine/all_ranks.h"
 #include "train/job/earlier.h"
 #include "train/job/watchdog.h"
 #include "train/report/journal.h"
@@ -106,7 +106,7 @@ static int finish_save(struct run *r, bool wait, struct err *e)
     struct job *j = r->job;
     if (!r->saving.iteration)
         return 0;
-    if (world_max(&j->rank.comm, !wait && !save_is_written(&j->rank)))
+    if (all_ranks_max(&j->rank.comm, !wait && !save_is_written(&j->rank)))
         return 0;
     guard_enter(j, WATCH_SAVE);
     int code = complete_save(r, save_end(&j->rank, r->saving.w, e), e);
@@ -427,7 +427,7 @@ static int loop(struct run *r, struct err *e)
     while (!code && !stop && j->rank.at.iteration < j->course.iterations) {
         code = one_step(r, e);
         if (!code)
-            stop = world_max(&j->rank.comm, whether_to_stop(r));
+            stop = all_ranks_max(&j->rank.comm, whether_to_stop(r));
         is_asked(r, stop);
         stop = j->rank.steps_issued ? STOP_NOT : r->asked; /* it is done after that step */
         if (!j->rank.steps_issued)
@@ -441,7 +441,7 @@ static int loop(struct run *r, struct err *e)
     progress_finish(&r->meter);
     if (!code && !stop && (j->o->eval_iters > 0 || j->o->full_validation))
         code = end_later(r, evaluate_at_end(r, e), e);
-    if (!code && !stop && world_max(&j->rank.comm, r->late.code || r->journal.failed.code))
+    if (!code && !stop && all_ranks_max(&j->rank.comm, r->late.code || r->journal.failed.code))
         stop = STOP_FAILED;
     r->ended = !code && (!stop || j->rank.at.iteration >= j->course.iterations);
     if (!code)
@@ -452,7 +452,7 @@ static int loop(struct run *r, struct err *e)
         abandon_save(r);
     if (stop == STOP_FAILED)
         return end_failed(r, code, e);
-    if (!code && world_max(&j->rank.comm, r->journal.failed.code)) /* of its last lines */
+    if (!code && all_ranks_max(&j->rank.comm, r->journal.failed.code)) /* of its last lines */
         return end_failed(r, code, e);
     bool in_time = stop < STOP_CONTROL && r->ended;
     return code || !stop || in_time ? code : stop_tell(stop, j->o->save, j->rank.at.iteration, e);

@@ -51,9 +51,9 @@ COLLECTIVES = {
 }
 for _name in ("reduce_sum", "reduce_totals", "reduce_gradients", "gather_weights", "gather_wait", "rank_spread_master"):
     COLLECTIVES[_name] = ("mutant_none({n}, " + _name + ", ", ("dropped",))
-for _name in ("world_max", "world_agree", "job_agree"):
+for _name in ("all_ranks_max", "all_ranks_agree", "job_agree"):
     COLLECTIVES[_name] = ("mutant_second({n}, " + _name + ", ", ("dropped",))
-for _name in ("world_share", "world_gather"):
+for _name in ("all_ranks_share", "all_ranks_gather"):
     COLLECTIVES[_name] = ("mutant_zero({n}, " + _name + ", ", ("dropped",))
 SIZES = {"comm_size": "mutant_one", "mesh_group_size": "mutant_one", "mesh_edp": "mutant_one",
          "comm_index": "mutant_first", "mesh_group_index": "mutant_first"}
@@ -61,7 +61,7 @@ SIZES = {"comm_size": "mutant_one", "mesh_group_size": "mutant_one", "mesh_edp":
 # What may see a change: programs by case, and scripts.
 SAMPLE = "train/lattice/sample"  # by cell
 PROGRAMS = ["train/lattice/" + name for name in ("one", "lattice", "rounds", "resume", "types", "optimizers")] + [
-    "train/engine/agree", "train/engine/world", "train/agree/agree", "train/watch/copies", "train/plan/plan", "train/comm/footprint", "train/engine/fit"]
+    "train/engine/agree", "train/engine/all_ranks", "train/agree/agree", "train/watch/copies", "train/plan/plan", "train/comm/footprint", "train/engine/memory_fit"]
 SCRIPTS = ["cli/train_" + name for name in (
     "agree", "ranks", "watch", "course", "ckpt_options", "async", "experts", "zero", "context", "stages", "eval",
     "dry_run", "plan", "report", "ends")]

@@ -4,7 +4,7 @@
 #include "tests/t.h"
 #include "train/engine/stage.h"
 #include "train/engine/step.h"
-#include "train/engine/values.h"
+#include "train/engine/step_scalars.h"
 
 struct spec tiny_gpt(void)
 {
@@ -262,12 +262,12 @@ double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
 
 void tiny_values(struct rank *r, double lr, double decay, int64_t number)
 {
-    struct step_values v = values_of(r, &r->at);
+    struct step_values v = step_scalars_of(r, &r->at);
     struct step_values of =
         step_values_make(lr, decay, (double)number, r->config.beta1, r->config.beta2);
     of.scale = v.scale;
     of.route = v.route;
-    values_put(r, of, of);
+    step_scalars_put(r, of, of);
 }
 
 void tiny_update(struct rank *r, double lr, double decay, int64_t number)

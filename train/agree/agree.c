@@ -8,7 +8,7 @@
 
 #include "base/core/hash.h"
 #include "base/core/mem.h"
-#include "train/engine/world.h"
+#include "train/engine/all_ranks.h"
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
@@ -221,14 +221,14 @@ int agree_compare(struct comm *c, const struct buf *list, struct err *e)
     struct buf all = {0};
     bool same = true;
     sha_once(list->data, list->len, own);
-    int code = world_gather(c, own, SHA_TEXT, &all, size, e);
+    int code = all_ranks_gather(c, own, SHA_TEXT, &all, size, e);
     for (size_t k = 0; !code && k < ranks; k++)
         same = same && size[k] == SHA_TEXT && !memcmp(all.data + k * SHA_TEXT, own, SHA_TEXT);
     buf_reset(&all);
     /* ranks of one half may be alike: whether there is a difference is the same for all */
-    int32_t differs = !code && world_max(c, !same);
+    int32_t differs = !code && all_ranks_max(c, !same);
     if (!code && differs)
-        code = world_gather(c, list->data, list->len, &all, size, e);
+        code = all_ranks_gather(c, list->data, list->len, &all, size, e);
     if (!code && differs)
         code = tell_difference(&all, size, c->world, e);
     buf_finish(&all);
@@ -244,7 +244,7 @@ int agree_hosts(struct comm *c, const char *own, struct agree_host *host, struct
     struct agree_host mine = {0};
     struct buf all = {0};
     snprintf(mine.name, sizeof(mine.name), "%s", own);
-    int code = world_gather(c, &mine, sizeof(mine), &all, size, e);
+    int code = all_ranks_gather(c, &mine, sizeof(mine), &all, size, e);
     for (size_t k = 0, at = 0; !code && k < ranks; at += size[k++])
         if (size[k] == sizeof(mine))
             snprintf(host[k].name, sizeof(host[k].name), "%.*s", AGREE_HOST - 1, all.data + at);

@@ -4,7 +4,7 @@
 #include "train/engine/pipeline.h"
 #include "train/engine/stage.h"
 #include "train/engine/step.h"
-#include "train/engine/values.h"
+#include "train/engine/step_scalars.h"
 
 static int next_fake(void *arg, const struct batch **ret, struct err *e)
 {
@@ -22,7 +22,7 @@ int plan_rank(struct rank *r, struct err *e)
     plan_wrap(&r->plan, &r->dev, &r->ops, &r->comm, false);
     if (r->config.use == MODEL_TRAIN) {
         struct pipeline_source in = {.next = next_fake, .arg = &fake};
-        values_put(r, (struct step_values){0}, (struct step_values){0});
+        step_scalars_put(r, (struct step_values){0}, (struct step_values){0});
         pipeline_train(r, &in, NULL);
         step_issue_update(r);
     } else {

@@ -7,12 +7,12 @@
 #include "base/core/fault.h"
 #include "base/core/log.h"
 #include "base/core/mem.h"
-#include "train/engine/fit.h"
+#include "train/engine/memory_fit.h"
 #include "train/engine/pipeline.h"
 #include "train/engine/plan.h"
 #include "train/engine/stage.h"
-#include "train/engine/values.h"
-#include "train/engine/world.h"
+#include "train/engine/step_scalars.h"
+#include "train/engine/all_ranks.h"
 #include "train/tensor/box.h"
 #include "train/zero/gather.h"
 
@@ -39,7 +39,7 @@ static void rank_take(struct rank *r)
     zero_take(&r->zero);
     zero_bind(&r->zero, r->model.stage, &r->model.w, &r->model.g);
     if (train) {
-        values_take(r, &s[SLAB_ACTIVATIONS], &s[SLAB_STAGING]);
+        step_scalars_take(r, &s[SLAB_ACTIVATIONS], &s[SLAB_STAGING]);
         r->optim.weights = r->zero.weights;
         r->optim.grads = r->zero.grads;
         optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], &r->ops);
@@ -392,7 +392,7 @@ int rank_bind(struct rank *r, struct err *e)
         code = rank_ops(r, e);
     take_comm(r);
     if (b->open_comm && r->comm.world > 1) {
-        code = world_agree(&r->comm, code, e); /* it is opened by all of them */
+        code = all_ranks_agree(&r->comm, code, e); /* it is opened by all of them */
         if (!code)
             code = b->open_comm(&r->comm, &r->dev, c->library_path, e);
     }
@@ -403,7 +403,7 @@ int rank_bind(struct rank *r, struct err *e)
         rank_take(r);
         code = plan_rank(r, e); /* once more: now what must be prepared is */
     }
-    code = world_agree(&r->comm, code, e); /* ranks meet again to gather initial weights */
+    code = all_ranks_agree(&r->comm, code, e); /* ranks meet again to gather initial weights */
     if (code)
         return code;
     stage_fill(r);
@@ -416,7 +416,7 @@ int rank_bind(struct rank *r, struct err *e)
     model_fill_tables(&r->model, r->config.use == MODEL_DECODE ? 1 : r->config.seq_length);
     if (c->use == MODEL_TRAIN) {
         optim_put(&r->optim, &r->dev);
-        values_put(r, values_of(r, &r->at), values_of(r, &r->at));
+        step_scalars_put(r, step_scalars_of(r, &r->at), step_scalars_of(r, &r->at));
     }
     code = fill_weights(r, e);
     rank_spread_master(r);
@@ -433,14 +433,14 @@ int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
     for (bool again = !code; again;) {
         code = rank_plan(r, &one, &desc, e);
         if (!code)
-            code = fit_check(r, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
+            code = memory_fit_check(r, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
         again = code && model_merged(&r->model) > 1; /* fewer at a time take less memory */
         one.merge_tokens /= 2;
         if (again)
             rank_close(r);
     }
     if (c->comm)
-        code = world_agree(c->comm, code, e);
+        code = all_ranks_agree(c->comm, code, e);
     return code ? code : rank_bind(r, e);
 }
 

@@ -261,11 +261,11 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
 
 /* Makes a planned rank real. ERR_RESOURCE names the slab that could not be bound, a library that is
  * missing, or an op that the device cannot prepare. All ranks call it together, and the failure of
- * one is that of all (world.h). */
+ * one is that of all (all_ranks.h). */
 int rank_bind(struct rank *r, struct err *e);
 
 /* Both calls, for the device of the backends. Between them ERR_RESOURCE: the slabs together do not
- * fit into the memory that is free (fit.h). All ranks together, as rank_bind. */
+ * fit into the memory that is free (memory_fit.h). All ranks together, as rank_bind. */
 int rank_open(struct rank *r, const struct rank_config *c, struct err *e);
 void rank_close(struct rank *r);
 

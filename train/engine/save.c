@@ -10,8 +10,8 @@
 #include "base/thread/thread.h"
 #include "train/ckpt/shard.h"
 #include "train/engine/state.h"
-#include "train/engine/transfer.h"
-#include "train/engine/world.h"
+#include "train/engine/device_io.h"
+#include "train/engine/all_ranks.h"
 #include "train/zero/gather.h"
 
 enum { ALIGN = 64 };
@@ -57,7 +57,7 @@ static int share_folder(struct rank *r, struct ckpt_writer *w, struct buf *folde
     if (w)
         buf_adds(folder, ckpt_writer_folder(w));
     gather_wait(&r->zero);
-    return world_share(&r->comm, folder, e);
+    return all_ranks_share(&r->comm, folder, e);
 }
 
 /* The shards of all ranks for rank 0's writer, after each has ended with `code`. */
@@ -65,12 +65,13 @@ static int collect(struct rank *r, struct ckpt_writer *w, int code, struct err *
 {
     struct buf all = {0};
     size_t *size = mem_new((size_t)r->comm.world, sizeof(*size)), at = 0;
-    code = world_agree(&r->comm, code, e);
+    code = all_ranks_agree(&r->comm, code, e);
     if (!code)
-        code = world_gather(&r->comm, r->save.fragment.data, r->save.fragment.len, &all, size, e);
+        code =
+            all_ranks_gather(&r->comm, r->save.fragment.data, r->save.fragment.len, &all, size, e);
     for (int i = 0; w && !code && i < r->comm.world; at += size[i++])
         code = ckpt_add(w, all.data + at, size[i], e);
-    code = world_agree(&r->comm, code, e);
+    code = all_ranks_agree(&r->comm, code, e);
     buf_finish(&all);
     free(size);
     return code;
@@ -87,7 +88,7 @@ int state_save(struct rank *r, struct ckpt_writer *w, int threads, struct err *e
         if (!code && r->dev.desc.host)
             code = ckpt_shard_write_all(s->shard, s->mem, threads, e);
         else if (!code)
-            code = transfer_save(&r->dev, s->shard, s->mem, e);
+            code = device_io_save(&r->dev, s->shard, s->mem, e);
         if (!code)
             code = ckpt_shard_end(s->shard, &s->fragment, e);
     }

@@ -9,8 +9,8 @@
 #include "base/core/array.h"
 #include "base/core/fault.h"
 #include "base/core/mem.h"
-#include "train/engine/transfer.h"
-#include "train/engine/world.h"
+#include "train/engine/device_io.h"
+#include "train/engine/all_ranks.h"
 #include "train/optim/sai.h"
 #include "train/zero/gather.h"
 
@@ -237,15 +237,16 @@ static int load_groups(struct rank *r, struct ckpt *c, bool optimizer, struct er
         code = ckpt_read_all(c, want, list.n, 0, e);
     for (size_t i = 0; i < list.n && !code && !r->dev.desc.host; i++) {
         struct want_from from = {c, &want[i]};
-        code = transfer_load(&r->dev, want[i].to, read_want, &from, e);
+        code = device_io_load(&r->dev, want[i].to, read_want, &from, e);
     }
     free(want);
     free(list.at);
-    code = world_agree(&r->comm, code, e); /* of the weights ranks gather what others have read */
+    code =
+        all_ranks_agree(&r->comm, code, e); /* of the weights ranks gather what others have read */
     if (code)
         return code;
     rank_spread_master(r);
-    return world_agree(&r->comm, ckpt_check(c, e), e);
+    return all_ranks_agree(&r->comm, ckpt_check(c, e), e);
 }
 
 int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
@@ -290,10 +291,10 @@ int state_load_weights(struct rank *r, state_read *read, const void *from, struc
         struct foreign f = {read, from, list.at[i].source};
         struct box_mem to = list.at[i].mem;
         code = r->dev.desc.host ? read_foreign(&f, to, e)
-                                : transfer_load(&r->dev, to, read_foreign, &f, e);
+                                : device_io_load(&r->dev, to, read_foreign, &f, e);
     }
     free(list.at);
-    code = world_agree(&r->comm, code, e);
+    code = all_ranks_agree(&r->comm, code, e);
     if (!code)
         rank_spread_master(r);
     return code;

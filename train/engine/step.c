@@ -5,7 +5,7 @@
 #include "base/core/fault.h"
 #include "train/engine/pipeline.h"
 #include "train/engine/stage.h"
-#include "train/engine/values.h"
+#include "train/engine/step_scalars.h"
 #include "train/zero/gather.h"
 #include "train/zero/reduce.h"
 
@@ -227,7 +227,7 @@ static void put_values(struct rank *r)
         cursor_after(r, &taken, false, false, &ends);
         cursor_after(r, &skipped, true, false, &ends);
     }
-    values_put(r, values_of(r, &taken), values_of(r, &skipped));
+    step_scalars_put(r, step_scalars_of(r, &taken), step_scalars_of(r, &skipped));
 }
 
 static void fetch_results(struct rank *r, int slot)

@@ -45,7 +45,7 @@ bool step_may_issue(const struct rank *r);
 void step_drop(struct rank *r);
 
 /* What step_issue issues after the last micro-batch, without a value read: the planner runs this,
- * too. Learning rate and the like are those that were put (values.h). */
+ * too. Learning rate and the like are those that were put (step_scalars.h). */
 void step_issue_update(struct rank *r);
 
 /* Mean loss of `micros` micro-batches from `in` and as many of each other data-parallel rank,

@@ -7,7 +7,7 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "train/deepspeed/deepspeed.h"
-#include "train/engine/fit.h"
+#include "train/engine/memory_fit.h"
 
 enum { NODE = 8, RANKS_MOST = 1 << 16, SEQUENCE_LEAST = 128 };
 
@@ -30,7 +30,7 @@ static uint64_t stage_need(const struct rank_config *like, const struct dev_desc
     c.micros = few_micros(like);
     uint64_t need = UINT64_MAX;
     if (!rank_plan(&r, &c, desc, NULL))
-        need = fit_need(&r).touched;
+        need = memory_fit_need(&r).touched;
     rank_close(&r);
     return need;
 }
@@ -43,7 +43,7 @@ static bool stage_fits(const struct hint_job *p, const struct rank_config *like,
     c.rank = mesh_rank(c.layout.mesh, (struct coord){.pp = pp});
     c.comm = NULL;
     c.micros = few_micros(like);
-    bool fits = !rank_plan(&r, &c, desc, NULL) && !fit_check(&r, p->limit, p->limits, NULL);
+    bool fits = !rank_plan(&r, &c, desc, NULL) && !memory_fit_check(&r, p->limit, p->limits, NULL);
     rank_close(&r);
     return fits;
 }
@@ -288,7 +288,7 @@ static bool more_zero(struct rank_config *c, const struct rank_config *from)
 
 static bool smaller_batch(struct rank_config *c, const struct rank_config *from)
 {
-    return fit_lower_batch(c, from->micro_batch);
+    return memory_fit_lower_batch(c, from->micro_batch);
 }
 
 static bool recompute_attention(struct rank_config *c, const struct rank_config *from)

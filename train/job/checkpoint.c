@@ -15,7 +15,7 @@
 #include "base/io/path.h"
 #include "train/ckpt/other.h"
 #include "train/engine/state.h"
-#include "train/engine/world.h"
+#include "train/engine/all_ranks.h"
 #include "convert/hf/hf_origin.h"
 #include "train/report/anomaly.h"
 
@@ -198,7 +198,7 @@ static int share_reason(struct job *j, const struct err *why, struct buf *ret, s
 {
     struct buf all = {0};
     size_t *size = mem_new((size_t)j->rank.comm.world, sizeof(*size)), i = 0;
-    int code = world_gather(&j->rank.comm, why->msg, strlen(why->msg), &all, size, e);
+    int code = all_ranks_gather(&j->rank.comm, why->msg, strlen(why->msg), &all, size, e);
     while (!code && i + 1 < (size_t)j->rank.comm.world && !size[i])
         i++;
     if (!code)
@@ -225,7 +225,7 @@ int start_earlier(struct job *j, const struct err *why, struct err *e)
     int64_t step = ckpt_meta(j->ckpt)->iteration;
     struct err none;
     int code = newest(j, j->ckpt_among, step, &c, &none);
-    if (world_max(&j->rank.comm, code || !c)) {
+    if (all_ranks_max(&j->rank.comm, code || !c)) {
         if (!code)
             ckpt_close(c);
         *e = *why;

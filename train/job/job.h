@@ -110,8 +110,8 @@ int job_same_model(struct job *j, int code, struct err *e);
  * for each rank. */
 int job_tell_ranks(struct job *j, struct err *e);
 
-/* 0 if `code` is 0 on all processes (world_agree). What one of them may fail in alone is followed
- * by this, before anything that they do together. */
+/* 0 if `code` is 0 on all processes (all_ranks_agree). What one of them may fail in alone is
+ * followed by this, before anything that they do together. */
 int job_agree(struct job *j, int code, struct err *e);
 
 /* Layout, recomputation and objective of a rank: shares out the layers to pipeline stages as the

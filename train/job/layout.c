@@ -5,7 +5,7 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "train/job/earlier.h"
-#include "train/engine/world.h"
+#include "train/engine/all_ranks.h"
 #include "train/job/job.h"
 #include "train/schedule/balance.h"
 #include "train/options/stages.h"
@@ -173,7 +173,7 @@ struct comm *job_comm(struct job *j)
 int job_agree(struct job *j, int code, struct err *e)
 {
     struct comm *c = job_comm(j); /* without functions: ranks failed alike before they met */
-    return j->o->world->ranks > 1 && c->fn ? world_agree(c, code, e) : code;
+    return j->o->world->ranks > 1 && c->fn ? all_ranks_agree(c, code, e) : code;
 }
 
 bool job_is_first(const struct job *j)
@@ -341,7 +341,7 @@ static bool all_have_device(struct job *j, const struct rank_config *c)
     struct err why;
     int lacks =
         j->o->kernels || c->backends->describe_device(&desc, c->device, c->threads, &why) != 0;
-    return !world_max(&j->comm, lacks);
+    return !all_ranks_max(&j->comm, lacks);
 }
 
 int job_choose_device(struct job *j, struct rank_config *c, struct err *e)

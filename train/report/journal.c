@@ -13,7 +13,7 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
-#include "train/engine/world.h"
+#include "train/engine/all_ranks.h"
 #include "train/report/memory.h"
 #include "train/report/wandb.h"
 
@@ -249,7 +249,7 @@ static int print_timers(struct journal *j, struct rank *r, struct err *e)
     struct timers *t = &j->timers;
     struct buf all = {0};
     size_t *size = mem_new((size_t)r->comm.world, sizeof(*size));
-    int code = world_gather(&r->comm, t->sum, sizeof(t->sum), &all, size, e);
+    int code = all_ranks_gather(&r->comm, t->sum, sizeof(t->sum), &all, size, e);
     if (!code && !j->silent) {
         double *sum = mem_new((size_t)r->comm.world, sizeof(t->sum));
         memcpy(sum, all.data, all.len);

@@ -10,8 +10,8 @@
 #include "base/core/hash.h"
 #include "base/core/mem.h"
 #include "train/engine/state.h"
-#include "train/engine/transfer.h"
-#include "train/engine/world.h"
+#include "train/engine/device_io.h"
+#include "train/engine/all_ranks.h"
 #include "train/tensor/fingerprint.h"
 #include "train/zero/gather.h"
 
@@ -272,7 +272,7 @@ int copies_find(struct rank *r, struct copies **ret, struct err *e)
     size_t *size = mem_new((size_t)r->comm.world, sizeof(*size));
     c->held = state_held(r);
     struct told *told = tell(&c->held);
-    int code = world_gather(&r->comm, told, (c->held.n + 1) * sizeof(*told), &all, size, e);
+    int code = all_ranks_gather(&r->comm, told, (c->held.n + 1) * sizeof(*told), &all, size, e);
     if (!code) {
         struct told *of_all = mem_new(all.len / sizeof(*told) + 1, sizeof(*told));
         memcpy(of_all, all.data, all.len);
@@ -346,7 +346,7 @@ static int take_sums(struct rank *r, struct sums *s, struct err *e)
             sum_one(s, (int)i, 0);
             mem[i].box.count[0] = 0;
         }
-    int code = transfer_out(&r->dev, mem, NULL, c->nown, sum_piece, s, e);
+    int code = device_io_rows(&r->dev, mem, NULL, c->nown, sum_piece, s, e);
     free(mem);
     return code;
 }
@@ -421,7 +421,7 @@ static int tell_all(struct rank *r, const struct copies *c, const struct shared 
         name_entry(c, s->entry, &why);
         name_ranks(h, &why);
     }
-    int code = world_gather(&r->comm, why.data, why.len, &all, size, e);
+    int code = all_ranks_gather(&r->comm, why.data, why.len, &all, size, e);
     if (!code)
         code = err_set(e, ERR_FAULT, "%s", buf_str(&all));
     buf_finish(&why);
@@ -465,9 +465,9 @@ int copies_compare(struct rank *r, struct copies *c, struct err *e)
     int code = take_sums(r, &s, e);
     for (size_t i = 0; i < c->nown; i++)
         own[i] = s.at[i].low;
-    code = world_agree(&r->comm, code, e);
+    code = all_ranks_agree(&r->comm, code, e);
     if (!code)
-        code = world_gather(&r->comm, own, c->nown * sizeof(*own), &all, size, e);
+        code = all_ranks_gather(&r->comm, own, c->nown * sizeof(*own), &all, size, e);
     if (!code) {
         uint64_t *of_all = mem_new(all.len / sizeof(*of_all) + 1, sizeof(*of_all));
         memcpy(of_all, all.data, all.len);

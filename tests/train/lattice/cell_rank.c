@@ -9,7 +9,7 @@
 #include "tests/train/tiny.h"
 #include "train/engine/state.h"
 #include "train/engine/step.h"
-#include "train/engine/world.h"
+#include "train/engine/all_ranks.h"
 #include "train/tensor/box.h"
 #include "train/watch/copies.h"
 #include "train/zero/gather.h"
@@ -219,12 +219,12 @@ static int save(struct cell_rank *c, const char *folder)
                           .state = pairs.pair,
                           .nstate = pairs.n};
     int code = c->index ? 0 : ckpt_writer_open(folder, r->at.iteration, &w, &c->e);
-    code = world_agree(&r->comm, code, &c->e);
+    code = all_ranks_agree(&r->comm, code, &c->e);
     if (!code)
         code = state_save(r, w, 1, &c->e);
     if (!code && w)
         code = ckpt_commit(w, &m, &c->e);
-    code = world_agree(&r->comm, code, &c->e);
+    code = all_ranks_agree(&r->comm, code, &c->e);
     ckpt_writer_close(w);
     buf_finish(&model);
     return code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/engine/world.h"
+#include "train/engine/all_ranks.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -39,8 +39,8 @@ static void *gather(void *arg)
                   comm_all_gather(&r->comm, GROUP_WORLD, tensor_1d(sizes, DTYPE_I32, RANKS),
                                   tensor_1d(&mine, DTYPE_I32, 1)));
     else
-        r->code = world_gather(&r->comm, words[r->index], strlen(words[r->index]), &r->all, r->size,
-                               &r->e);
+        r->code = all_ranks_gather(&r->comm, words[r->index], strlen(words[r->index]), &r->all,
+                                   r->size, &r->e);
     return NULL;
 }
 
@@ -50,9 +50,9 @@ static void *agree(void *arg)
     r->code = comm_threads_open(&r->comm, r->threads, r->index, &r->e);
     if (r->code)
         return NULL;
-    r->most = world_max(&r->comm, 10 * r->index);
+    r->most = all_ranks_max(&r->comm, 10 * r->index);
     int code = r->index == 1 ? err_set(&r->e, ERR_DATA, "the second cannot") : 0;
-    r->agreed = world_agree(&r->comm, code, &r->e);
+    r->agreed = all_ranks_agree(&r->comm, code, &r->e);
     return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/engine/transfer.h"
+#include "train/engine/device_io.h"
 
 /* Two buffers of a piece: one is written to a file while the other comes from the device. */
 enum { PIECE = 32 << 20, BUFFERS = 2, EVENT_PIECE = 8 };
@@ -34,7 +34,7 @@ static void move(struct dev *d, struct box_mem m, int64_t row0, int64_t n, char 
     }
 }
 
-int transfer_load(struct dev *d, struct box_mem to, transfer_read *read, void *arg, struct err *e)
+int device_io_load(struct dev *d, struct box_mem to, device_io_read *read, void *arg, struct err *e)
 {
     int64_t rows = to.box.count[0], at_once = piece_rows(to);
     void *buffer;
@@ -73,7 +73,7 @@ struct sent {
 
 /* Who takes the pieces. */
 struct taker {
-    transfer_write *write;
+    device_io_write *write;
     void *arg;
 };
 
@@ -110,8 +110,8 @@ static int send_entry(struct dev *d, const struct taker *t, struct box_mem m, si
     return code;
 }
 
-int transfer_out(struct dev *d, const struct box_mem *mem, const size_t *order, size_t n,
-                 transfer_write *write, void *arg, struct err *e)
+int device_io_rows(struct dev *d, const struct box_mem *mem, const size_t *order, size_t n,
+                   device_io_write *write, void *arg, struct err *e)
 {
     const struct taker t = {write, arg};
     size_t most = 1;
@@ -147,9 +147,9 @@ static int write_shard(void *arg, size_t entry, uint64_t at, const void *bytes, 
     return ckpt_shard_write(arg, entry, at, bytes, n, e);
 }
 
-int transfer_save(struct dev *d, struct ckpt_shard *s, const struct box_mem *mem, struct err *e)
+int device_io_save(struct dev *d, struct ckpt_shard *s, const struct box_mem *mem, struct err *e)
 {
     size_t n;
     const size_t *order = ckpt_shard_order(s, &n);
-    return transfer_out(d, mem, order, n, write_shard, s, e);
+    return device_io_rows(d, mem, order, n, write_shard, s, e);
 }

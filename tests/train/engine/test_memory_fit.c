@@ -6,7 +6,7 @@
 
 #include "tests/t.h"
 #include "tests/train/tiny.h"
-#include "train/engine/fit.h"
+#include "train/engine/memory_fit.h"
 
 static struct rank rank;
 
@@ -27,13 +27,13 @@ static void memory_taken_before(void)
 {
     struct buf text = {0};
     plan(false, (uint64_t)8 << 30, (uint64_t)6 << 30);
-    fit_describe(&rank, &text);
+    memory_fit_describe(&rank, &text);
     T_CHECK(strstr(buf_str(&text), "2.00 GiB of GPU 0 are taken"));
     T_CHECK(strstr(buf_str(&text), "with the slabs 2.00 GiB of 8.00 GiB"));
     rank_close(&rank);
     buf_reset(&text);
     plan(true, (uint64_t)8 << 30, (uint64_t)6 << 30);
-    fit_describe(&rank, &text);
+    memory_fit_describe(&rank, &text);
     T_EQ(text.len, 0);
     rank_close(&rank);
     buf_finish(&text);
@@ -43,10 +43,10 @@ static void too_small(void)
 {
     struct err e;
     plan(false, (uint64_t)8 << 30, (uint64_t)6 << 30);
-    T_OK(fit_check(&rank, NULL, 0, &e), &e);
+    T_OK(memory_fit_check(&rank, NULL, 0, &e), &e);
     rank_close(&rank);
     plan(false, (uint64_t)8 << 30, 4096);
-    T_EQ(fit_check(&rank, NULL, 0, &e), ERR_RESOURCE);
+    T_EQ(memory_fit_check(&rank, NULL, 0, &e), ERR_RESOURCE);
     T_CHECK(strstr(e.msg, "GPU 0"));
     rank_close(&rank);
 }
@@ -71,26 +71,26 @@ static void communication(void)
     struct err e;
     struct buf text = {0};
     plan_of_two(false, (uint64_t)6 << 30);
-    uint64_t bytes = fit_communication(&rank), slabs = 0;
+    uint64_t bytes = memory_fit_communication(&rank), slabs = 0;
     for (int i = 0; i < SLAB_COUNT; i++)
         slabs += rank.slab[i].place == PLACE_DEVICE ? rank.slab[i].peak : 0;
     T_CHECK(bytes > (uint64_t)1 << 30);
-    T_OK(fit_check(&rank, NULL, 0, &e), &e);
-    fit_describe(&rank, &text);
+    T_OK(memory_fit_check(&rank, NULL, 0, &e), &e);
+    memory_fit_describe(&rank, &text);
     T_CHECK(strstr(buf_str(&text), "with the slabs and communication 3."));
     rank_close(&rank);
     plan_of_two(false, slabs + bytes);
-    T_OK(fit_check(&rank, NULL, 0, &e), &e);
+    T_OK(memory_fit_check(&rank, NULL, 0, &e), &e);
     rank_close(&rank);
     plan_of_two(false, slabs + bytes - 1);
-    T_EQ(fit_check(&rank, NULL, 0, &e), ERR_RESOURCE);
+    T_EQ(memory_fit_check(&rank, NULL, 0, &e), ERR_RESOURCE);
     T_CHECK(strstr(e.msg, "communication 1."));
     rank_close(&rank);
     plan_of_two(true, 0); /* of gradients, as they are sent and added */
-    T_CHECK(fit_communication(&rank) > 0 && fit_communication(&rank) < 4 << 20);
-    struct fit_need two = fit_need(&rank);
+    T_CHECK(memory_fit_communication(&rank) > 0 && memory_fit_communication(&rank) < 4 << 20);
+    struct memory_fit_need two = memory_fit_need(&rank);
     rank.plan.staging.most += 12345;
-    T_EQ(fit_need(&rank).touched, two.touched + 12345);
+    T_EQ(memory_fit_need(&rank).touched, two.touched + 12345);
     rank_close(&rank);
     buf_finish(&text);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRAIN_ENGINE_WORLD_H
-#define TRAIN_ENGINE_WORLD_H
+#ifndef TRAIN_ENGINE_ALL_RANKS_H
+#define TRAIN_ENGINE_ALL_RANKS_H
 
 /*
  * What the ranks of a job tell each other beside tensors: few bytes, where a run starts, saves and
@@ -14,20 +14,20 @@
 #include "train/comm/comm.h"
 
 /* The `n` bytes of every rank, appended to `all` in the order of ranks; size[world] are theirs. */
-int world_gather(struct comm *c, const void *bytes, size_t n, struct buf *all, size_t *size,
-                 struct err *e);
+int all_ranks_gather(struct comm *c, const void *bytes, size_t n, struct buf *all, size_t *size,
+                     struct err *e);
 
 /* `b` becomes that of rank 0. */
-int world_share(struct comm *c, struct buf *b, struct err *e);
+int all_ranks_share(struct comm *c, struct buf *b, struct err *e);
 
 /*
  * 0 if `code` is 0 on all ranks; otherwise that of the first rank that failed, which alone keeps
  * its sentence in `e`: a failure is told once. Those that have agreed on a failure before may do so
  * again: the rank with the sentence keeps it.
  */
-int world_agree(struct comm *c, int code, struct err *e);
+int all_ranks_agree(struct comm *c, int code, struct err *e);
 
 /* The largest `value` of all ranks; this one's after a fault. */
-int world_max(struct comm *c, int value);
+int all_ranks_max(struct comm *c, int value);
 
 #endif

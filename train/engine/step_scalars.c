@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/engine/values.h"
+#include "train/engine/step_scalars.h"
 
 #include "base/core/fault.h"
 
-void values_take(struct rank *r, struct slab *activations, struct slab *staging)
+void step_scalars_take(struct rank *r, struct slab *activations, struct slab *staging)
 {
     r->values = slab_1d(activations, DTYPE_F64, STEP_VALUES);
     r->next_values = slab_2d(activations, DTYPE_F64, 2, STEP_VALUES);
@@ -19,7 +19,7 @@ static double route_weight(const struct rank_config *c)
                         : 1.0 / (double)(c->micros * c->layout.mesh.dp);
 }
 
-struct step_values values_of(const struct rank *r, const struct cursor *at)
+struct step_values step_scalars_of(const struct rank *r, const struct cursor *at)
 {
     const struct rank_config *c = &r->config;
     struct step_values v =
@@ -45,7 +45,7 @@ static void keep_values(const struct step_values *before, struct step_values *v)
         v->route = before->route;
 }
 
-void values_put(struct rank *r, struct step_values taken, struct step_values skipped)
+void step_scalars_put(struct rank *r, struct step_values taken, struct step_values skipped)
 {
     struct step_values *to = r->host_values[r->valued];
     const struct step_values *before = r->host_values[(r->valued + 1) % VALUE_SLOTS];

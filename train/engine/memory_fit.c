@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/engine/fit.h"
+#include "train/engine/memory_fit.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static uint64_t device_slabs(const struct rank *r)
     return sum;
 }
 
-uint64_t fit_communication(const struct rank *r)
+uint64_t memory_fit_communication(const struct rank *r)
 {
     struct mesh m = r->config.layout.mesh;
     if (!r->dev.desc.host)
@@ -53,18 +53,18 @@ uint64_t fit_communication(const struct rank *r)
 /* What a device with memory of its own is to hold. */
 static uint64_t device_need(const struct rank *r)
 {
-    return plus(device_slabs(r), fit_communication(r));
+    return plus(device_slabs(r), memory_fit_communication(r));
 }
 
-struct fit_need fit_need(const struct rank *r)
+struct memory_fit_need memory_fit_need(const struct rank *r)
 {
-    struct fit_need n;
+    struct memory_fit_need n;
     uint64_t elsewhere = r->dev.desc.host ? 0 : device_slabs(r);
     n.touched =
         plus(slabs(r, 0, SLAB_COUNT - 1) - elsewhere, plus(r->config.beside, SMALL_TOUCHED));
     n.touched = plus(n.touched, rank_fill_bytes(r));
     if (r->dev.desc.host)
-        n.touched = plus(n.touched, fit_communication(r));
+        n.touched = plus(n.touched, memory_fit_communication(r));
     n.mapped = plus(n.touched, plus(r->config.mapped, SMALL_MAPPED));
     n.mapped = plus(n.mapped, THREADS_TO_COME * stack_size());
     return n;
@@ -83,18 +83,18 @@ static void add_bytes(struct buf *b, uint64_t bytes)
 
 static uint64_t touched(const struct rank *r)
 {
-    return fit_need(r).touched;
+    return memory_fit_need(r).touched;
 }
 
 static uint64_t mapped(const struct rank *r)
 {
-    return fit_need(r).mapped;
+    return memory_fit_need(r).mapped;
 }
 
 /* What of a rank's need a limit is compared with. */
 typedef uint64_t need_fn(const struct rank *r);
 
-bool fit_lower_batch(struct rank_config *c, int64_t from)
+bool memory_fit_lower_batch(struct rank_config *c, int64_t from)
 {
     int64_t now = c->micro_batch, b = now - 1;
     while (b > 0 && from % b)
@@ -113,7 +113,7 @@ static int64_t smaller_batch(const struct rank *r, need_fn *need, const struct m
 {
     struct rank_config c = r->config;
     bool fits = false;
-    while (!fits && fit_lower_batch(&c, r->config.micro_batch)) {
+    while (!fits && memory_fit_lower_batch(&c, r->config.micro_batch)) {
         struct rank one;
         fits = !rank_plan(&one, &c, &r->dev.desc, NULL) && need(&one) <= l->free;
         rank_close(&one);
@@ -160,9 +160,9 @@ static int too_large(const struct rank *r, need_fn *need, const struct mem_limit
         buf_addf(&b, "%s%s ", i ? ", " : "", r->slab[i].name);
         add_bytes(&b, r->slab[i].peak);
     }
-    if (fit_communication(r)) {
+    if (memory_fit_communication(r)) {
         buf_adds(&b, ", communication ");
-        add_bytes(&b, fit_communication(r));
+        add_bytes(&b, memory_fit_communication(r));
     }
     buf_adds(&b, "), and ");
     add_bytes(&b, l->free);
@@ -184,7 +184,7 @@ static int fit_device(const struct rank *r, struct err *e)
     return device_need(r) > l.free ? too_large(r, device_need, &l, e) : 0;
 }
 
-void fit_describe(const struct rank *r, struct buf *out)
+void memory_fit_describe(const struct rank *r, struct buf *out)
 {
     const struct dev_desc *d = &r->dev.desc;
     uint64_t before = d->host ? 0 : d->memory - d->memory_free;
@@ -192,15 +192,15 @@ void fit_describe(const struct rank *r, struct buf *out)
         return;
     add_bytes(out, before);
     buf_addf(out, " of %s are taken by the driver and other programs; with the slabs%s ", d->name,
-             fit_communication(r) ? " and communication" : "");
+             memory_fit_communication(r) ? " and communication" : "");
     add_bytes(out, plus(before, device_need(r)));
     buf_adds(out, " of ");
     add_bytes(out, d->memory);
 }
 
-int fit_check(const struct rank *r, const struct mem_limit *limit, int n, struct err *e)
+int memory_fit_check(const struct rank *r, const struct mem_limit *limit, int n, struct err *e)
 {
-    struct fit_need need = fit_need(r);
+    struct memory_fit_need need = memory_fit_need(r);
     const struct mem_limit *l = NULL;
     int code = r->dev.desc.host ? 0 : fit_device(r, e);
     if (code)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/engine/world.h"
+#include "train/engine/all_ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 /* Bytes travel as integers, each rank's padded to the longest. */
 enum { WORD = sizeof(int32_t), BYTES_MOST = 1 << 28 };
 
-int world_gather(struct comm *c, const void *bytes, size_t n, struct buf *all, size_t *size,
-                 struct err *e)
+int all_ranks_gather(struct comm *c, const void *bytes, size_t n, struct buf *all, size_t *size,
+                     struct err *e)
 {
     size_t world = (size_t)c->world, most = 0;
     int32_t mine = (int32_t)n, *sizes = mem_new(world, sizeof(*sizes));
@@ -46,11 +46,11 @@ int world_gather(struct comm *c, const void *bytes, size_t n, struct buf *all, s
     return code;
 }
 
-int world_share(struct comm *c, struct buf *b, struct err *e)
+int all_ranks_share(struct comm *c, struct buf *b, struct err *e)
 {
     struct buf all = {0};
     size_t *size = mem_new((size_t)c->world, sizeof(*size));
-    int code = world_gather(c, b->data, c->rank ? 0 : b->len, &all, size, e);
+    int code = all_ranks_gather(c, b->data, c->rank ? 0 : b->len, &all, size, e);
     if (!code) {
         buf_finish(b);
         *b = all;
@@ -71,7 +71,7 @@ static int first_above(const int32_t *all, int n, int32_t least)
     return i;
 }
 
-int world_agree(struct comm *c, int code, struct err *e)
+int all_ranks_agree(struct comm *c, int code, struct err *e)
 {
     if (c->world == 1)
         return code;
@@ -97,7 +97,7 @@ int world_agree(struct comm *c, int code, struct err *e)
     return failed;
 }
 
-int world_max(struct comm *c, int value)
+int all_ranks_max(struct comm *c, int value)
 {
     int32_t v = value;
     if (c->world == 1)

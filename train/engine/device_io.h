@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRAIN_ENGINE_TRANSFER_H
-#define TRAIN_ENGINE_TRANSFER_H
+#ifndef TRAIN_ENGINE_DEVICE_IO_H
+#define TRAIN_ENGINE_DEVICE_IO_H
 
 /*
  * Boxes of tensors in a device's memory, to and from files, by pieces of rows through host memory
@@ -12,22 +12,23 @@
 #include "train/tensor/dev.h"
 
 /* Fills to.data, in host memory, with to.box of what `arg` says. */
-typedef int transfer_read(void *arg, struct box_mem to, struct err *e);
+typedef int device_io_read(void *arg, struct box_mem to, struct err *e);
 
 /* ERR_RESOURCE, what `read` returns, or the device's fault. */
-int transfer_load(struct dev *d, struct box_mem to, transfer_read *read, void *arg, struct err *e);
+int device_io_load(struct dev *d, struct box_mem to, device_io_read *read, void *arg,
+                   struct err *e);
 
 /*
  * The n boxes `mem`, in the order of `order` (NULL: as they are), each by pieces of whole rows:
  * `bytes` of entry i lie at byte `at` of its rows without gaps. ERR_RESOURCE, what `write` returns,
  * or the device's fault.
  */
-typedef int transfer_write(void *arg, size_t entry, uint64_t at, const void *bytes, size_t n,
-                           struct err *e);
-int transfer_out(struct dev *d, const struct box_mem *mem, const size_t *order, size_t n,
-                 transfer_write *write, void *arg, struct err *e);
+typedef int device_io_write(void *arg, size_t entry, uint64_t at, const void *bytes, size_t n,
+                            struct err *e);
+int device_io_rows(struct dev *d, const struct box_mem *mem, const size_t *order, size_t n,
+                   device_io_write *write, void *arg, struct err *e);
 
 /* All entries of a shard, mem[i] that of entry i. */
-int transfer_save(struct dev *d, struct ckpt_shard *s, const struct box_mem *mem, struct err *e);
+int device_io_save(struct dev *d, struct ckpt_shard *s, const struct box_mem *mem, struct err *e);
 
 #endif

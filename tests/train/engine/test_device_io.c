@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/engine/transfer.h"
+#include "train/engine/device_io.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +76,7 @@ static void save(const char *dir)
         mem[ckpt_shard_add(s, CKPT_PARAM, entries[i].name, 2, size, DTYPE_F32, m.box)] = m;
     }
     T_OK(ckpt_shard_begin(s, &e), &e);
-    T_OK(transfer_save(&d, s, mem, &e), &e);
+    T_OK(device_io_save(&d, s, mem, &e), &e);
     T_OK(ckpt_shard_end(s, &fragment, &e), &e);
     T_OK(ckpt_add(w, fragment.data, fragment.len, &e), &e);
     T_OK(ckpt_commit(w, &(struct ckpt_meta){.iteration = 1, .model = "{}", .eod = -1}, &e), &e);
@@ -108,7 +108,7 @@ static void what_is_saved_by_pieces_is_loaded(void)
         const struct entry *t = &entries[i];
         struct from from = {c, i};
         memset(memory[i], 0xff, bytes_of(i));
-        T_OK(transfer_load(&d, mem_of(i), read_entry, &from, &e), &e);
+        T_OK(device_io_load(&d, mem_of(i), read_entry, &from, &e), &e);
         for (size_t k = 0; k < bytes_of(i) / sizeof(uint32_t); k++) {
             bool gap = (int64_t)k % t->stride >= t->cols;
             if (memory[i][k] != (gap ? UINT32_MAX : number(i, k)))
@@ -134,7 +134,7 @@ static void nothing_is_saved_after_a_fault(void)
     T_OK(ckpt_shard_begin(s, &e), &e);
     d.fault = ERR_FAULT;
     strcpy(d.fault_text, "sync: an illegal memory access");
-    T_ERR(transfer_save(&d, s, &m, &e), &e, ERR_FAULT, "illegal memory access");
+    T_ERR(device_io_save(&d, s, &m, &e), &e, ERR_FAULT, "illegal memory access");
     ckpt_shard_destroy(s);
     ckpt_writer_close(w);
     close_memory();

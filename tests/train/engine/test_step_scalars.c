@@ -18,7 +18,7 @@
 #include "tests/t.h"
 #include "tests/train/tiny.h"
 #include "train/engine/step.h"
-#include "train/engine/values.h"
+#include "train/engine/step_scalars.h"
 
 enum { MICROS = 2, STEPS = 4, SAMPLES = STEPS * MICROS * TINY_ROWS };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRAIN_ENGINE_VALUES_H
-#define TRAIN_ENGINE_VALUES_H
+#ifndef TRAIN_ENGINE_STEP_SCALARS_H
+#define TRAIN_ENGINE_STEP_SCALARS_H
 
 /*
  * The values of a step (train/ops/values.h) on the device: the host hands over those that follow if
@@ -11,12 +11,12 @@
 
 #include "train/engine/rank.h"
 
-void values_take(struct rank *r, struct slab *activations, struct slab *staging);
+void step_scalars_take(struct rank *r, struct slab *activations, struct slab *staging);
 
 /* Of the step after `at`, with the micro-batches of r->config. */
-struct step_values values_of(const struct rank *r, const struct cursor *at);
+struct step_values step_scalars_of(const struct rank *r, const struct cursor *at);
 
 /* Before the first micro-batch of a step. */
-void values_put(struct rank *r, struct step_values taken, struct step_values skipped);
+void step_scalars_put(struct rank *r, struct step_values taken, struct step_values skipped);
 
 #endif
