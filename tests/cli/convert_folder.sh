@@ -12,18 +12,18 @@ for name in config.json generation_config.json tokenizer.json tokenizer_config.j
     cp -r model bad
     rm -f bad/$name
     mkfifo bad/$name
-    expect 3 timeout 20 "$CONVERT" import -q bad out
+    expect 3 timeout 300 "$CONVERT" import -q bad out
     err_has "bad/$name: is a pipe, expected a regular file"
     rm bad/$name
     ln -s /dev/zero bad/$name
-    expect 3 timeout 20 "$CONVERT" import -q bad out
+    expect 3 timeout 300 "$CONVERT" import -q bad out
     err_has "bad/$name: is a device, expected a regular file"
     rm bad/$name
     mkdir bad/$name
-    expect 3 timeout 20 "$CONVERT" import -q bad out
+    expect 3 timeout 300 "$CONVERT" import -q bad out
     err_has "bad/$name: is a folder, expected a regular file"
     check [ ! -e out ]
-    expect 3 timeout 20 "$CONVERT" import -q bad out/deep/er
+    expect 3 timeout 300 "$CONVERT" import -q bad out/deep/er
     check [ ! -e out ]
 done
 
@@ -31,7 +31,7 @@ t "one that is larger than 1 GiB is refused"
 rm -rf bad out
 cp -r model bad
 truncate -s 1073741825 bad/merges.txt
-expect 3 timeout 20 "$CONVERT" import -q bad out
+expect 3 timeout 300 "$CONVERT" import -q bad out
 err_has "bad/merges.txt: larger than 1073741824 bytes"
 
 t "train and tok name them, too"
@@ -39,9 +39,9 @@ rm -rf bad out
 cp -r model bad
 rm bad/tokenizer.json
 mkfifo bad/tokenizer.json
-expect 3 timeout 20 "$TOK" encode --tokenizer bad x
+expect 3 timeout 300 "$TOK" encode --tokenizer bad x
 err_has "bad/tokenizer.json: is a pipe"
-expect 3 timeout 20 "$TRAIN" generate --load bad --prompt x
+expect 3 timeout 300 "$TRAIN" generate --load bad --prompt x
 err_has "bad/tokenizer.json: is a pipe"
 
 t "a checkpoint's manifest that is a pipe is damaged"
@@ -49,7 +49,7 @@ mkdir p
 cp -r run/iter_0000010 p/
 rm p/iter_0000010/manifest.json
 mkfifo p/iter_0000010/manifest.json
-expect 3 timeout 20 "$CONVERT" verify p/iter_0000010
+expect 3 timeout 300 "$CONVERT" verify p/iter_0000010
 err_has "manifest.json: is a pipe"
 
 t "licence, terms of use, notices and readme go along to the checkpoint and back; a line names the rest"
@@ -70,7 +70,7 @@ for name in LICENSE LICENSE-MODEL.md License.txt USE_POLICY.md NOTICE Notice.txt
 done
 rm own/NOTICE
 mkfifo own/NOTICE
-expect 3 timeout 20 "$CONVERT" import -q --overwrite own out
+expect 3 timeout 300 "$CONVERT" import -q --overwrite own out
 err_has "own/NOTICE: is a pipe"
 
 t "a manifest that no weft has written is malformed (3), one that is cut or changed damaged (7), alone and in its folder"

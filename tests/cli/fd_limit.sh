@@ -14,7 +14,7 @@ swept() {
         [ -z "$_bad" ] || return 0
         rm -rf out && mkdir out
         _code=0
-        (ulimit -n $_limit && exec timeout 60 "$@") >.out 2>.err </dev/null || _code=$?
+        (ulimit -n $_limit && exec timeout 600 "$@") >.out 2>.err </dev/null || _code=$?
         echo "ulimit -n $_limit: $*" >.cmd
         case $_code in
         0) _well=$((_well + 1)) ;;

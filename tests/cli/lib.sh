@@ -86,6 +86,43 @@ no_temps() { [ -n "$_bad" ] || [ -z "$(find "$1" -name '*.tmp*')" ] || _wrong "l
 # check COMMAND...: any condition
 check() { [ -n "$_bad" ] || "$@" || _wrong "not true: $*"; }
 
+# await PID CONDITION...: until the command CONDITION is true; wrong if the process PID ends before, or after ten minutes,
+# which even a busy machine does not need
+await() {
+    [ -z "$_bad" ] || return 0
+    _pid=$1
+    shift
+    for _ in $(seq 12000); do
+        "$@" && return
+        if ! kill -0 "$_pid" 2>/dev/null; then
+            "$@" || _wrong "process $_pid ended, and not yet: $*"
+            return 0
+        fi
+        sleep 0.05
+    done
+    _wrong "after ten minutes not yet: $*"
+}
+# conditions of await: FILE has N lines with WORDS; PID has ended; FILE has something in it
+lines_with() { [ "$(grep -c -- "$1" "$2" 2>/dev/null)" -ge "$3" ]; }
+has_ended() { ! kill -0 "$1" 2>/dev/null; }
+not_empty() { [ -s "$1" ]; }
+
+# free_port: a port at which nobody listens, below those that the system gives to outgoing connections
+free_port() {
+    python3 - <<'END'
+import os, socket
+port = 20000 + os.getpid() * 97 % 12000
+while True:
+    with socket.socket() as s:
+        try:
+            s.bind(("", port))
+            break
+        except OSError:
+            port = 20000 + (port + 1) % 12000
+print(port)
+END
+}
+
 # struck: says how often kill_at killed since the last time; none at a write of data, or one at a system call
 # that it does not know, is wrong
 struck() {

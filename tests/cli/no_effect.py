@@ -93,7 +93,7 @@ def words(text):
 def run(place, *more):
     program, verb = place.split()
     return subprocess.run([PROGRAMS[program], verb, *more], capture_output=True, text=True, errors="replace",
-                          env={**os.environ, "LC_ALL": "C.UTF-8"}, timeout=300)
+                          env={**os.environ, "LC_ALL": "C.UTF-8"}, timeout=900)
 
 
 def value_of(row):

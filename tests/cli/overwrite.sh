@@ -189,7 +189,7 @@ t "pipes and devices are written to"
 expect 0 "$TOK" encode --tokenizer t.model text.txt --output /dev/null
 expect 0 "$PREP" export --ids d_text_document --output /dev/null
 mkfifo fifo
-timeout 20 cat fifo >through &
+timeout 300 cat fifo >through &
 expect 0 "$PREP" export --ids d_text_document --output fifo
 wait
 expect 0 "$PREP" export --ids d_text_document --output plain

@@ -112,11 +112,14 @@ fi
 t "a signal keeps what was done"
 many="c.jsonl c.jsonl c.jsonl c.jsonl c.jsonl c.jsonl c.jsonl c.jsonl c.jsonl c.jsonl"
 skips="--on-bad-record skip --workers 1 --sync-interval 0"
-"$PREP" build --input $many $null $skips --output-prefix s 2>err1 &
-pid=$!
-while [ ! -e .s.build/journal.json ] && kill -0 $pid 2>/dev/null; do sleep 0.01; done
-kill -TERM $pid 2>/dev/null
-wait $pid
+for _ in $(seq 20); do # once more where it was done before the signal came
+    rm -f s_*
+    "$PREP" build --input $many $null $skips --output-prefix s 2>err1 &
+    pid=$!
+    until [ -e .s.build/journal.json ] || has_ended $pid; do sleep 0.01; done
+    kill -TERM $pid 2>/dev/null
+    wait $pid || break
+done
 check grep -q "run the same command to resume" err1
 no_file s_text_document.idx
 expect 0 "$PREP" build --input $many $null $skips --output-prefix s
@@ -130,11 +133,11 @@ rm s_* t_*
 t "but of standard input, and of a pipe"
 mkfifo gate
 for from in - gate; do
-    { grep -v bad c.jsonl; sleep 5; } >gate &
+    { grep -v bad c.jsonl; exec sleep 3600; } >gate &
     feeder=$!
     "$PREP" build --input $from $null --sync-interval 0 --output-prefix s 2>err1 <gate &
     pid=$!
-    while [ ! -s .s.build/s_text_document.new/s_text_document.bin ] && kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    await $pid not_empty .s.build/s_text_document.new/s_text_document.bin
     kill -TERM $pid
     wait $pid
     kill $feeder 2>/dev/null

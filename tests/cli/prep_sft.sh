@@ -191,7 +191,7 @@ seq 40000 | awk '{ n = ""; for (i = 0; i < $1 % 40; i++) n = n " " ($1 * i) % 99
 packs="--input k.jsonl $null --seq-length 128 --workers 2"
 expect 0 sft $packs --output-prefix whole
 killed=0
-for s in 0.01 0.02 0.03 0.04 0.06 0.08; do
+for s in 0 0.01 0.02 0.03 0.04 0.06 0.08; do
     code=0
     "$PREP" sft --quiet $packs --output-prefix o 2>/dev/null &
     pid=$!

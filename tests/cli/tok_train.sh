@@ -91,8 +91,15 @@ err_has "text.txt: "
 
 t "a killed run leaves no model behind"
 mkfifo slow
-(cat text.txt; sleep 2) >slow &
-expect 137 sh -c '"$0" train --input slow --model_prefix k --vocab_size 80 & p=$!; sleep 0.3; kill -9 $p; wait $p' "$TOK"
+"$TOK" train --input slow --model_prefix k --vocab_size 80 >.out 2>.err &
+pid=$!
+exec 9>slow # once it reads
+cat text.txt >&9
+kill -9 $pid
+code=0
+wait $pid || code=$?
+exec 9>&-
+check [ $code = 137 ]
 no_file k.model
 no_file k.vocab
 

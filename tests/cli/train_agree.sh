@@ -6,14 +6,13 @@ export WEFT_JOB_TOKEN
 common="$bare --threads 1 --device cpu --train-iters 4 --no-save"
 own="--data-path d_text_document" other=$own # of the first node, of the second
 second=$TRAIN                                # the program of the second
-port=$((20000 + $$ * 97 % 12000))
 longest=0
 
-# node RANK PROGRAM ARGS...: at most 60 s, of the 10 minutes that processes wait for each other
+# node RANK PROGRAM ARGS...: at most 5 minutes, of the 10 that processes wait for each other
 node() {
     _rank=$1 _program=$2
     shift 2
-    timeout 60 env RANK=$_rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$_program" run $common $more "$@" </dev/null
+    timeout 300 env RANK=$_rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$_program" run $common $more "$@" </dev/null
 }
 
 # pair CODE ARGS...: both nodes with $more, the second one with ARGS besides
@@ -21,7 +20,7 @@ pair() {
     [ -z "$_bad" ] || return 0
     _want_both=$1
     shift
-    port=$((port + 1))
+    port=$(free_port)
     _begun=$(date +%s)
     node 1 "$second" $other "$@" >node1.out 2>node1.err &
     expect "$_want_both" node 0 "$TRAIN" $own
@@ -175,9 +174,9 @@ pair 2
 err_has "the tokenizer is "
 check grep -qE "[0-9a-f]{16}.* on rank 0 and .*[0-9a-f]{16}.* on rank 1" .err
 
-t "which took no more than a few seconds"
+t "which took less than the time for which processes wait for each other"
 echo "# the longest of them took $longest s"
-check [ "$longest" -lt 30 ]
+check [ "$longest" -lt 300 ]
 
 t "what fails on one node ends the other with its code: a rehearsal"
 common="$(echo "$bare" | sed 's/--log-interval 5 --eval-interval 10 --eval-iters 2/--log-interval 1 --eval-iters 0/') --threads 1 --device cpu"

@@ -26,9 +26,12 @@ same_tensors two/iter_0000012 two-now/iter_0000012
 
 t "kill -9 at any time: it resumes to the same bytes"
 often="--train-iters 200 --eval-iters 0 --save killed --save-interval 1 --keep-checkpoints 2 --async-save"
-for ms in 2 3 4 6; do
+saved() { ls killed 2>/dev/null | tail -n 2; }
+for ms in 02 07 13 21; do
+    before=$(saved)
     "$TRAIN" run $tiny $often >/dev/null 2>&1 &
     pid=$!
+    until [ "$(saved)" != "$before" ] || has_ended $pid; do :; done
     sleep 0.$ms
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null

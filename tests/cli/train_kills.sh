@@ -18,15 +18,10 @@ tensors alone/iter_0000024 >alone.bin
 strike() {
     "$TRAIN" run $tiny --save killed --save-interval 1 --keep-checkpoints 3 --nproc-per-node 8 >.out 2>.err &
     _pid=$!
-    for _ in $(seq 600); do
-        grep -q "iteration" .out && break
-        kill -0 $_pid 2>/dev/null || break
-        sleep 0.05
-    done
+    until grep -q "iteration" .out || has_ended $_pid; do sleep 0.05; done
     if [ $(($1 % 3)) = 0 ]; then
-        for _ in $(seq 2000); do
+        until has_ended $_pid; do
             [ -n "$(find killed -name '*.tmp*' -print -quit 2>/dev/null)" ] && saving=$((saving + 1)) && break
-            kill -0 $_pid 2>/dev/null || break
         done
     else
         sleep "$(some "$1" "random.random() * 0.4")"
@@ -38,8 +33,8 @@ strike() {
     wait $_pid 2>/dev/null
     _code=$?
     for _rank in $_ranks; do
-        for _ in $(seq 200); do
-            kill -0 "$_rank" 2>/dev/null || break
+        for _ in $(seq 1200); do
+            has_ended "$_rank" && break
             sleep 0.1
         done
         kill -0 "$_rank" 2>/dev/null && _wrong "rank $_rank runs on after kill $1"
@@ -77,7 +72,7 @@ on_small_disk() {
 
 # full_disk HOW: rank 5 meets it at step 12, in an ordinary save or in one that goes on beside the next steps
 full_disk() {
-    how=$1 port=$((20000 + ($$ * 97 + ${#1}) % 12000))
+    how=$1 port=$(free_port)
     rm -rf killed
     expect 0 "$TRAIN" run $tiny --save killed --nproc-per-node 8 --exit-interval 9
     for r in 0 1 2 3 4 6 7; do rank $r & done

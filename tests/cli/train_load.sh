@@ -159,7 +159,7 @@ for f in a/iter_0000030/*.safetensors; do same "$f" "m/iter_0000030/${f##*/}"; d
 t "two runs on one --save: the second is refused, and nothing of the first is touched"
 "$TRAIN" run $tiny --train-iters 100000 --save two >two.out 2>&1 &
 pid=$!
-until [ -s two/metrics.jsonl ]; do sleep 0.1; done
+await $pid not_empty two/metrics.jsonl
 kill -STOP $pid
 steps two >before
 expect 2 run --train-iters 3 --save two

@@ -13,7 +13,7 @@ ranks() {
     n=$1
     shift
     HWLOC_HIDE_ERRORS=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
-        timeout 200 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader -n "$n" "$@" </dev/null
+        timeout 600 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader -n "$n" "$@" </dev/null
 }
 
 # own N ARGS...: processes that the command starts itself, whose waiting takes no processor time from the others
@@ -199,10 +199,7 @@ for signal in TERM INT TERM; do
     : >.out
     "$TRAIN" run $tiny --train-iters 100000 --log-interval 1 --save stopped --nproc-per-node 2 >.out 2>.err &
     pid=$!
-    for _ in $(seq 200); do
-        [ "$(grep -c iteration .out)" -ge 3 ] && break
-        sleep 0.1
-    done
+    await $pid lines_with iteration .out 3
     kill -$signal $pid
     code=0
     wait $pid || code=$?

@@ -135,21 +135,11 @@ err_has "stopped by the control file after step 1; nothing was saved (--save DIR
 t "SIGUSR2 saves, and the run trains on"
 "$TRAIN" run $run --train-iters 1000000 --save long >.out 2>.err &
 pid=$!
-n=0
-while [ "$(wc -l <.out)" -lt 3 ] && [ $n -lt 600 ]; do
-    sleep 0.1
-    n=$((n + 1))
-done
+await $pid lines_with . .out 3
 kill -USR2 $pid
-while ! grep -q "saved step" .err && [ $n -lt 1200 ]; do
-    sleep 0.1
-    n=$((n + 1))
-done
-lines=$(wc -l <.out)
-while [ "$(wc -l <.out)" -le "$((lines + 2))" ] && [ $n -lt 1800 ]; do
-    sleep 0.1
-    n=$((n + 1))
-done
+await $pid lines_with "saved step" .err 1
+lines=$(grep -c . .out)
+await $pid lines_with . .out $((lines + 3))
 check kill -0 $pid
 kill -TERM $pid
 code=0

@@ -54,10 +54,7 @@ same la.bin lb.bin
 t "kill -9 in the middle leaves a run that resumes"
 "$TRAIN" run $tiny --train-iters 3000 --save k --save-interval 1 >/dev/null 2>&1 &
 pid=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
-    [ -e k/iter_0000002 ] && break
-    sleep 0.2
-done
+await $pid test -e k/iter_0000002
 kill -9 $pid
 wait $pid 2>/dev/null
 expect 0 "$TRAIN" run $tiny --train-iters 3000 --save k --exit-duration-in-mins 0.001
@@ -66,10 +63,7 @@ err_has "resuming from"
 t "SIGTERM saves and asks to be started again; the second run resumes"
 "$TRAIN" run $tiny --train-iters 100000 --save s >s.out 2>s.err &
 pid=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    [ -s s/metrics.jsonl ] && break
-    sleep 0.2
-done
+await $pid not_empty s/metrics.jsonl
 kill -TERM $pid
 code=0
 wait $pid || code=$?
@@ -184,10 +178,7 @@ out_has "learning rate: 3.703704E-04"
 t "SIGTERM without --save: nothing was saved, and nobody is asked to start again"
 "$TRAIN" run $tiny --train-iters 100000 --metrics term.jsonl >s.out 2>s.err &
 pid=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    [ -s term.jsonl ] && break
-    sleep 0.2
-done
+await $pid not_empty term.jsonl
 kill -TERM $pid
 code=0
 wait $pid || code=$?

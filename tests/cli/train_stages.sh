@@ -8,7 +8,7 @@ ranks() {
     shift
     if command -v mpirun >/dev/null && [ -z "$no_mpi" ]; then
         HWLOC_HIDE_ERRORS=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
-            timeout 200 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader -n "$n" "$@" </dev/null
+            timeout 600 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader -n "$n" "$@" </dev/null
     else
         "$@" --nproc-per-node "$n"
     fi

@@ -12,23 +12,13 @@ rank_pid() {
     done
 }
 
-# steps PID FILE N: waits until FILE has N log lines, or the process has ended
-steps() {
-    for _ in $(seq 600); do
-        [ "$(grep -c "iteration" "$2")" -ge "$3" ] && return
-        kill -0 "$1" 2>/dev/null || break
-        sleep 0.1
-    done
-    _wrong "no $3 log lines in $2"
-}
+# steps PID FILE N: waits until FILE has N log lines
+steps() { await "$1" lines_with "iteration" "$2" "$3"; }
 
-# ended PID CODE: it ends within two minutes, with this code
+# ended PID CODE: it ends by itself, with this code
 ended() {
-    for _ in $(seq 1200); do
-        kill -0 "$1" 2>/dev/null || break
-        sleep 0.1
-    done
-    kill -0 "$1" 2>/dev/null && kill -9 "$1"
+    await "$1" has_ended "$1"
+    kill -9 "$1" 2>/dev/null
     _code=0
     wait "$1" || _code=$?
     [ "$_code" = "$2" ] || _wrong "exit code $_code instead of $2"
@@ -48,7 +38,7 @@ check grep -q "^\[rank 3\] .*parameters, 1 thread; memory" logs/rank_0003.log
 check [ -z "$(grep "^\[rank [1-3]\] " .err | grep -v "error: ")" ]
 
 t "a rank that comes back before the time is over is no hang"
-"$TRAIN" run $tiny $long $soon --nproc-per-node 2 --exit-interval 100 >.out 2>.err &
+"$TRAIN" run $tiny $long --distributed-timeout-minutes 1 --nproc-per-node 2 --exit-interval 100 >.out 2>.err &
 pid=$!
 steps $pid .out 3
 stopped=$(rank_pid $pid 1)
@@ -85,11 +75,11 @@ with open("other-weights/model.safetensors", "r+b") as f:
     f.write(b"\0\0\0\x3f")
 END
 export WEFT_JOB_TOKEN=a-token-of-this-test
-port=$((20000 + $$ * 97 % 12000))
+port=$(free_port)
 two="--nnodes 2 --master-addr 127.0.0.1 --master-port $port --check-weight-hash-across-dp-replicas-interval 2"
-timeout 120 "$TRAIN" run $tiny --train-iters 20 --no-save $two --node-rank 1 --load other-weights >/dev/null 2>second &
+timeout 600 "$TRAIN" run $tiny --train-iters 20 --no-save $two --node-rank 1 --load other-weights >/dev/null 2>second &
 pid=$!
-expect 70 timeout 120 "$TRAIN" run $tiny --train-iters 20 --no-save $two --node-rank 0 --load weights
+expect 70 timeout 600 "$TRAIN" run $tiny --train-iters 20 --no-save $two --node-rank 0 --load weights
 err_has "embed.weight differs between replicas: rank 1 has other values than rank 0"
 check [ "$(grep -c "iteration" .out)" = 0 ]
 ended $pid 70
@@ -97,17 +87,17 @@ check [ "$(grep -c "^ .*iteration" second)" = 0 ]
 
 t "tensor-parallel ranks, too"
 expect 0 "$TRAIN" run $tiny --train-iters 4 --no-save --nproc-per-node 2 --tp 2 --check-weight-hash-across-dp-replicas-interval 1
-timeout 120 "$TRAIN" run $tiny --train-iters 20 --no-save $two --device cpu --tp 2 --node-rank 1 --kernels plain >/dev/null 2>second &
+timeout 600 "$TRAIN" run $tiny --train-iters 20 --no-save $two --device cpu --tp 2 --node-rank 1 --kernels plain >/dev/null 2>second &
 pid=$!
-expect 70 timeout 120 "$TRAIN" run $tiny --train-iters 20 --no-save $two --device cpu --tp 2 --node-rank 0
+expect 70 timeout 600 "$TRAIN" run $tiny --train-iters 20 --no-save $two --device cpu --tp 2 --node-rank 0
 err_has "position.weight differs between replicas: rank 1 has other values than rank 0"
 ended $pid 70
 
 # other_kernels OPTION...: the second of two tensor-parallel processes rounds otherwise
 other_kernels() {
-    timeout 120 "$TRAIN" run $tiny --train-iters 3 $apart --node-rank 1 --kernels plain "$@" >/dev/null 2>second &
+    timeout 600 "$TRAIN" run $tiny --train-iters 3 $apart --node-rank 1 --kernels plain "$@" >/dev/null 2>second &
     pid=$!
-    expect 70 timeout 120 "$TRAIN" run $tiny --train-iters 3 $apart --node-rank 0 "$@"
+    expect 70 timeout 600 "$TRAIN" run $tiny --train-iters 3 $apart --node-rank 0 "$@"
     err_has "position.weight differs between replicas: rank 1 has other values than rank 0"
     ended $pid 70
 }

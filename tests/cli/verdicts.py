@@ -146,7 +146,7 @@ def tree(folder):
 
 
 def start(train, folder, args):
-    r = subprocess.run([train, "run"] + args, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=120)
+    r = subprocess.run([train, "run"] + args, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=600)
     first = next((x for x in r.stderr.splitlines() if re.match(r"(\[rank \d+\] )?error: ", x)), "")
     return r.returncode, re.sub(r"127\.0\.0\.1:\d+|0x[0-9a-f]+|rank \d+", "", first), r
 

@@ -42,7 +42,7 @@ class Case:
 
     def run(self, *args):
         return subprocess.run([self.prep, "build", "--quiet", "--overwrite", "--allow-empty", "--tokenizer",
-                               self.path("tok/tokenizer.json"), *args], capture_output=True, timeout=120)
+                               self.path("tok/tokenizer.json"), *args], capture_output=True, timeout=600)
 
     def build(self, prefix, *args):
         run = self.run("--output-prefix", self.path(prefix), *args)
@@ -191,7 +191,7 @@ def id_lists(case):
         same = ["--json-keys", "a", "d.b", "--vocab-size", "65000", "--on-bad-record", "quarantine"]
         for prefix, file in (("ip", name), ("ij", case.path("ids.jsonl"))):
             run = subprocess.run([case.prep, "build", "--quiet", "--overwrite", "--allow-empty", "--pretokenized", file, *same,
-                                  "--output-prefix", case.path(prefix)], capture_output=True, timeout=120)
+                                  "--output-prefix", case.path(prefix)], capture_output=True, timeout=600)
             assert run.returncode == 0, run.stderr
         assert case.outputs("ip", ["a", "d.b"]) == case.outputs("ij", ["a", "d.b"]), (seed, kind, h)
         lost = [(x, y) for x, y in zip(a, b) if x is None or y is None]
@@ -204,7 +204,7 @@ def id_lists(case):
     pq.write_table(table, case.path("ids.parquet"))
     run = subprocess.run([case.prep, "build", "--overwrite", "--pretokenized", case.path("ids.parquet"), "--vocab-size",
                           "65000", "--on-bad-record", "quarantine", "--output-prefix", case.path("ip")],
-                         capture_output=True, timeout=120, text=True)
+                         capture_output=True, timeout=600, text=True)
     assert run.returncode == 0, run.stderr
     for words in ("row 3: there is a null instead of an id at place 1", "row 4: id 65000 at place 0", "row 5: id -1",
                   "row 6: there is a null"):
@@ -241,13 +241,13 @@ def resumed(case):
     for point in points + ["data:1", "data:2"]:
         command = [case.prep, "build", "--quiet", "--tokenizer", case.path("tok/tokenizer.json"), *work,
                    "--output-prefix", case.path("k")]
-        code = subprocess.run([case.kill_at, str(point), *command], capture_output=True, timeout=120,
+        code = subprocess.run([case.kill_at, str(point), *command], capture_output=True, timeout=600,
                               env={**os.environ, "WEFT_KILLS": case.path("kills")}).returncode
         if code == 4:
             return
         assert code in (0, 3), f"kill_at ends with {code} at {point}"
         killed += code == 0
-        run = subprocess.run(command, capture_output=True, timeout=120)
+        run = subprocess.run(command, capture_output=True, timeout=600)
         assert run.returncode == 0, run.stderr
         assert case.outputs("k", ["a", "b"]) == case.outputs("want", ["a", "b"]), f"killed at {point}"
         for f in os.listdir(case.folder):

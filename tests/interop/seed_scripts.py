@@ -175,7 +175,7 @@ def run_script(path, d, environ):
     env = dict(environ, STAND_IN_LOG=log, HOME=f"{d}/home", NHOSTS="2", JOB_ID="77", SLURM_JOB_ID="9", OMPI_COMM_WORLD_RANK="0",
                OMPI_COMM_WORLD_SIZE="16", PE_HOSTFILE=f"{d}/hosts", SGE_JOB_HOSTLIST=f"{d}/hosts", HOSTNAME="host1")
     subprocess.run(["bash", path, *args], cwd=os.path.dirname(path), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL, timeout=120)
+                   stderr=subprocess.DEVNULL, timeout=600)
     records = []
     if os.path.exists(log):
         with open(log, encoding="utf-8") as f:

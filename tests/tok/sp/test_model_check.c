@@ -390,7 +390,7 @@ static void child(const struct buf *model, uint64_t end, bool unchecked, size_t 
     while (s->next < end) {
         uint64_t n = s->next;
         struct sp_model m;
-        alarm(60); /* per variant: longer means it hangs */
+        alarm(600); /* per variant: longer means it hangs */
         alter(&b, model, n, rules_at, rules_n);
         bool ok = !sp_check("altered", b.data, b.len, &m, NULL);
         struct unigram *u = ok ? unigram_create(&m) : NULL;

@@ -43,7 +43,7 @@ static void *be_rank(void *arg)
 
 static void run(struct one *r, void (*fill)(struct buf *, int))
 {
-    static const struct comm_options o = {.timeout = 20};
+    static const struct comm_options o = {.timeout = 120};
     struct comm_threads *all = comm_threads_create(mesh_dense(1, 1, RANKS, 1), &o);
     for (int i = 0; i < RANKS; i++) {
         r[i] = (struct one){.all = all, .fill = fill, .rank = i};

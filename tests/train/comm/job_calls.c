@@ -96,5 +96,5 @@ int job_calls_run(const struct job_calls *j, const char *what, struct err *e)
 struct comm_options job_calls_options(const char *what)
 {
     return (struct comm_options){
-        .timeout = strcmp(what, "late") ? 120 : 0.5, .early = 2048, .message = 64};
+        .timeout = strcmp(what, "late") ? 120 : 5, .early = 2048, .message = 64};
 }

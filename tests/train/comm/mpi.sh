@@ -17,7 +17,7 @@ run() {
     ranks=$1
     shift
     HWLOC_HIDE_ERRORS=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
-        timeout 200 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader \
+        timeout 600 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader \
         -n "$ranks" "$program" "$@" >"$output" 2>&1 </dev/null
 }
 

@@ -12,7 +12,7 @@ n=0 failed=0
 for what in "2 2" "4 4" "8 6"; do
     set -- $what
     HWLOC_HIDE_ERRORS=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
-        timeout 200 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader \
+        timeout 600 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader \
         -n "$1" "$program" "$2" >"$output" 2>&1 </dev/null
     code=$?
     n=$((n + 1))

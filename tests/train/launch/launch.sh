@@ -33,7 +33,7 @@ check_first() {
     check "$1" "$2" "$3" "$4" 1
 }
 
-run() { timeout 120 "$program" "$@" >"$output" 2>&1 </dev/null; }
+run() { timeout 300 "$program" "$@" >"$output" 2>&1 </dev/null; }
 
 for ranks in 2 4 8; do
     run calls $ranks
@@ -43,9 +43,9 @@ run where 3
 check variables_of_the_ranks 0 $? "^torchrun [0-2] of 3, local [0-2] of 3, 127.0.0.1 [0-9]*$" 3
 
 run late 4 "$dir/logs"
-check_first a_missing_rank_is_named 70 $? "waited 0.5 s for rank 3 in call 1 of the data-parallel group (all-reduce)"
+check_first a_missing_rank_is_named 70 $? "waited 5 s for rank 3 in call 1 of the data-parallel group (all-reduce)"
 cat "$dir"/logs/rank_000[0-3].log >"$output"
-check each_rank_has_its_log 70 70 "error: rank [0-9] waited 0.5 s for rank 3" 4
+check each_rank_has_its_log 70 70 "error: rank [0-9] waited 5 s for rank 3" 4
 run other 2
 check_first calls_that_do_not_fit_are_named 70 $? "^error: .*calls all-reduce of 6 F32"
 run abort 4
@@ -62,7 +62,7 @@ check those_who_do_not_come_are_named 70 $? "2 of 3 ranks did not come to port [
 # a signal reaches all ranks
 "$program" wait 3 >"$output" 2>&1 </dev/null &
 pid=$!
-for _ in $(seq 200); do
+for _ in $(seq 6000); do
     [ "$(grep -c waits "$output")" = 3 ] && break
     sleep 0.05
 done
@@ -72,7 +72,7 @@ check a_signal_is_passed_on 143 $? "rank [0-2] waits" 3
 
 # the same command on two machines, with another node rank
 port=$((20000 + $$ * 97 % 12000))
-WEFT_JOB_TOKEN=the-token-of-this-job timeout 120 "$program" calls 2 2 1 127.0.0.1 $port >"$dir/second" 2>&1 </dev/null &
+WEFT_JOB_TOKEN=the-token-of-this-job timeout 300 "$program" calls 2 2 1 127.0.0.1 $port >"$dir/second" 2>&1 </dev/null &
 pid=$!
 WEFT_JOB_TOKEN=the-token-of-this-job run calls 2 2 0 127.0.0.1 $port
 check two_nodes_of_two_ranks 0 $? . 0
@@ -82,13 +82,13 @@ cp "$dir/second" "$output"
 check and_the_second_node 0 $code . 0
 run where 2 2 2 127.0.0.1 1
 check a_node_rank_beyond_the_nodes 2 $? "expected 0 to --nnodes 2 less 1" 1
-WORLD_SIZE=2 RANK=2 timeout 60 "$program" calls >"$output" 2>&1
+WORLD_SIZE=2 RANK=2 timeout 300 "$program" calls >"$output" 2>&1
 check a_rank_beyond_the_world 2 $? "started by torchrun: the environment has RANK=2: expected a number from 0 to 1" 1
 
 if command -v mpirun >/dev/null; then
     for ranks in 2 8; do
         MASTER_PORT=$((port + ranks)) HWLOC_HIDE_ERRORS=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-            timeout 120 mpirun --oversubscribe --bind-to none -n $ranks "$program" calls >"$output" 2>&1 </dev/null
+            timeout 300 mpirun --oversubscribe --bind-to none -n $ranks "$program" calls >"$output" 2>&1 </dev/null
         check "sockets_under_mpirun_$ranks" 0 $? . 0
     done
 else

@@ -20,7 +20,8 @@
  *
  * WHAT: "calls", what job_calls.h has, "where" (prints what it is), "exit" (the last rank ends with
  * code 9 before it meets the others), "alone" (only rank 0 comes), "wait" (until a signal comes),
- * "meet" (and no more, within a minute), "slow" (the same, but the last rank comes a second later).
+ * "meet" (and no more, within five minutes), "slow" (the same, but the last rank comes when the
+ * file that WEFT_TEST_GO names is there).
  */
 
 extern char **environ;
@@ -38,9 +39,11 @@ static int be_rank(const struct launch_place *p, const char *what, struct err *e
     if (token_find(&token, p, environ, &(struct token_wish){0}, e))
         return e->code;
     int *fd = mem_new((size_t)p->world, sizeof(*fd));
-    if (strcmp(what, "slow") == 0 && p->rank == p->world - 1)
-        sleep(1);
-    int code = meet_all(p, &token, strcmp(what, "alone") ? 60 : 0.5, fd, e);
+    const char *go = getenv("WEFT_TEST_GO");
+    if (go && strcmp(what, "slow") == 0 && p->rank == p->world - 1)
+        while (access(go, F_OK))
+            usleep(10000);
+    int code = meet_all(p, &token, strcmp(what, "alone") ? 300 : 0.5, fd, e);
     if (!strcmp(what, "meet") || !strcmp(what, "slow")) {
         free(fd);
         return code;

@@ -128,9 +128,9 @@ static void one_hangs(struct rank *r, struct comm *c, struct watch *w)
 static void a_rank_that_hangs_is_named(void)
 {
     struct rank r[RANKS];
-    run_ranks(r, one_hangs, 1, 60);
+    run_ranks(r, one_hangs, 4, 60);
     for (int i = 0; i < RANKS; i++) {
-        T_ERR(r[i].code, &r[i].e, ERR_FAULT, "rank 1, step 3, waiting for data: no progress for 1");
+        T_ERR(r[i].code, &r[i].e, ERR_FAULT, "rank 1, step 3, waiting for data: no progress for 4");
         T_EQ(r[i].e.step, 3);
         T_EQ(r[i].expired, 0);
     }
@@ -150,7 +150,7 @@ static void one_is_away(struct rank *r, struct comm *c, struct watch *w)
 static void the_collective_is_named(void)
 {
     struct rank r[RANKS];
-    run_ranks(r, one_is_away, 0.3, 60);
+    run_ranks(r, one_is_away, 3, 60);
     for (int i = 0; i < RANKS; i++)
         T_ERR(r[i].code, &r[i].e, ERR_FAULT, "in call 3 of the data-parallel group (barrier)");
     T_CHECK(strstr(r[0].e.msg, ", step 3, update: no progress for "));
