@@ -92,7 +92,7 @@ int main(int argc, char **argv)
     static int (*const verb[])(struct opts *, struct err *) = {VERB_LIST(NAME_FUNCTION)};
     struct job_world world = {.ranks = 1};
     struct launch_place place = {.world = 1};
-    struct join join = {0};
+    struct ranks ranks = {0};
     int ended = -1;
     struct train_options values = no_options(argc, argv, &world);
     struct opts o = {0};
@@ -119,9 +119,9 @@ int main(int argc, char **argv)
                                               : LOG_INFO);
         tell_names(&o, &values, &place);
         if (o.verb == VERB_RUN)
-            code = join_start(&values, &place, argv, &ended, &e);
+            code = ranks_start(&values, &place, argv, &ended, &e);
         if (!code && ended < 0)
-            code = join_world(&join, &values, &place, &world, &e);
+            code = ranks_meet(&ranks, &values, &place, &world, &e);
         world.local = place.local_rank < 0 ? world.rank : place.local_rank;
         world.locals = place.local_world < 0 ? world.ranks : place.local_world;
         if (world.rank) { /* the first process speaks for all */
@@ -137,6 +137,6 @@ int main(int argc, char **argv)
     if (code && e.msg[0] && !told) /* a run that was asked to stop has said so itself */
         log_err(&e);
     opts_finish(&o);
-    join_leave(&join);
+    ranks_leave(&ranks);
     return ended > 0 ? ended : code;
 }

@@ -90,7 +90,7 @@ static int prepare(struct job *j, struct err *e)
 {
     int code = job_open_world(j, e);
     if (!code)
-        code = start_find(j, true, e);
+        code = checkpoint_find(j, true, e);
     if (!code && j->ckpt)
         code = earlier_adopt(j->opts, j->ckpt, e);
     if (!code)

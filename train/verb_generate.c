@@ -234,7 +234,7 @@ static int generate_to(struct opts *opts, FILE *out, struct err *e)
     struct job j = {.opts = opts, .o = opts->values};
     int code = job_open_world(&j, e);
     if (!code)
-        code = start_find(&j, true, e);
+        code = checkpoint_find(&j, true, e);
     if (!code)
         code = job_open_tokenizer(&j, e);
     if (!code && !j.tokenizer) {

@@ -45,7 +45,7 @@ struct run {
     struct anomaly anomaly;
     bool ended;       /* all steps are done, or the data are used up */
     char *control;    /* a file that is looked for; NULL: none */
-    int saves;        /* of stop_saves, that were done */
+    int saves;        /* of signals_saves_asked, that were done */
     int asked;        /* what is to be done once no step is issued any more */
     struct err ahead; /* of a step that was issued before it was due; code 0: none */
     struct err late;  /* ends the run when the weights are saved; code 0: none */
@@ -108,7 +108,7 @@ static int finish_save(struct run *r, bool wait, struct err *e)
         return 0;
     if (all_ranks_max(&j->rank.comm, !wait && !save_is_written(&j->rank)))
         return 0;
-    guard_enter(j, WATCH_SAVE);
+    watchdog_enter(j, WATCH_SAVE);
     int code = complete_save(r, save_end(&j->rank, r->saving.w, e), e);
     journal_pause_over(&r->journal);
     return code;
@@ -133,8 +133,8 @@ static int save(struct run *r, struct err *e)
     int code = finish_save(r, true, e);
     if (code || !j->o->save || r->saved == iteration)
         return code;
-    guard_enter(j, WATCH_SAVE);
-    code = guard_compare(j, e); /* what has gone wrong is not saved */
+    watchdog_enter(j, WATCH_SAVE);
+    code = watchdog_compare(j, e); /* what has gone wrong is not saved */
     if (code)
         return code;
     *s = (struct saving){
@@ -171,7 +171,7 @@ static int evaluate(struct run *r, enum part part, const char *suffix, struct er
     struct feed f = job_feed(j, part);
     struct loader *in;
     double loss;
-    guard_enter(j, WATCH_EVAL);
+    watchdog_enter(j, WATCH_EVAL);
     int code = loader_create(&f, &l, s.from, 2, &in, e);
     if (code)
         return code;
@@ -205,14 +205,14 @@ static bool divides(int64_t interval, int64_t iteration)
 static int what_is_asked(struct run *r)
 {
     const struct train_options *o = r->job->o;
-    int saves = stop_saves();
+    int saves = signals_saves_asked();
     enum control c = r->control && job_is_first(r->job) ? control_read(r->control) : 0;
     bool save_now = c == CONTROL_SAVE || saves != r->saves;
     r->saves = saves;
     if (r->late.code || r->journal.failed.code)
         return STOP_FAILED;
-    if (stop_asked())
-        return STOP_SIGNAL + stop_asked();
+    if (signals_stop_asked())
+        return STOP_SIGNAL + signals_stop_asked();
     if (c == CONTROL_STOP)
         return STOP_CONTROL;
     if (o->exit_minutes > 0 && clock_seconds() - r->started > o->exit_minutes * 60)
@@ -295,7 +295,7 @@ static int rewind_run(struct run *r, struct err *e)
         return code;
     if (r->journal.skips.n[SKIP_REWINDS] >= REWINDS_MAX)
         return err_set(e, ERR_ANOMALY, "step %lld: rewound %d times, the limit", from, REWINDS_MAX);
-    guard_enter(j, WATCH_LOAD);
+    watchdog_enter(j, WATCH_LOAD);
     step_drop(&j->rank);
     r->ahead = (struct err){0};
     code = job_go_back(j, e);
@@ -342,7 +342,7 @@ static int write_sample(struct run *r, struct err *e)
     int code = save(r, e);
     if (!code)
         code = finish_save(r, true, e);
-    guard_enter(j, WATCH_EVAL);
+    watchdog_enter(j, WATCH_EVAL);
     if (!code && job_is_first(j))
         generate_sample(j);
     code = job_agree(j, code, e);
@@ -377,7 +377,7 @@ static int one_step(struct run *r, struct err *e)
     if (code)
         return end_later(r, code, e);
     int64_t at = j->rank.at.iteration;
-    guard_blocks(j, s.skipped);
+    watchdog_warn_blocks(j, s.skipped);
     code = journal_step(&r->journal, &j->rank, &s, e);
     if (!s.skipped)
         anomaly_note(&r->anomaly, s.loss);
@@ -386,7 +386,7 @@ static int one_step(struct run *r, struct err *e)
     if (j->rank.at.iteration != at) /* back at a checkpoint */
         return code;
     if (!code && divides(o->check_replicas, at))
-        code = guard_compare(j, e);
+        code = watchdog_compare(j, e);
     if (!code && job_ready(j, PART_VALID) && divides(o->eval_interval, at) &&
         at < j->course.iterations)
         code = end_later(r, evaluate(r, PART_VALID, "", e), e);
@@ -434,7 +434,7 @@ static int loop(struct run *r, struct err *e)
             r->asked = STOP_NOT;
         if (stop == STOP_TO_SAVE) {
             code = save_as_asked(r, e);
-            r->saves = stop_saves(); /* a signal to all ranks asks for one checkpoint */
+            r->saves = signals_saves_asked(); /* a signal to all ranks asks for one checkpoint */
             stop = STOP_NOT;
         }
     }
@@ -445,7 +445,7 @@ static int loop(struct run *r, struct err *e)
         stop = STOP_FAILED;
     r->ended = !code && (!stop || j->rank.at.iteration >= j->course.iterations);
     if (!code)
-        code = guard_compare(j, e);
+        code = watchdog_compare(j, e);
     if (!code)
         code = save_at_end(r, e);
     if (code)
@@ -455,7 +455,8 @@ static int loop(struct run *r, struct err *e)
     if (!code && all_ranks_max(&j->rank.comm, r->journal.failed.code)) /* of its last lines */
         return end_failed(r, code, e);
     bool in_time = stop < STOP_CONTROL && r->ended;
-    return code || !stop || in_time ? code : stop_tell(stop, j->o->save, j->rank.at.iteration, e);
+    return code || !stop || in_time ? code
+                                    : signals_tell_stop(stop, j->o->save, j->rank.at.iteration, e);
 }
 
 /* ---- set-up ------------------------------------------------------------------------------ */
@@ -522,8 +523,8 @@ static int train(struct run *r, struct err *e)
     if (!code) {
         if (j->ckpt_is_own)
             r->saved = j->rank.at.iteration;
-        guard_enter(j, WATCH_START);
-        stop_listen();
+        watchdog_enter(j, WATCH_START);
+        signals_listen();
         start_meter(r);
         code = loop(r, e);
     }
@@ -547,7 +548,7 @@ int verb_run(struct opts *opts, struct err *e)
     if (!code)
         code = j.o->dry_run ? rehearse(&r, e) : train(&r, e);
     if (code && j.rank.comm.fn)
-        guard_tell_others(&j, e);
+        watchdog_tell_others(&j, e);
     loader_destroy(r.train);
     free(r.control);
     journal_close(&r.journal);

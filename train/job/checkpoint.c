@@ -21,7 +21,7 @@
 
 /* ---- the lock of --save ------------------------------------------------------------------- */
 
-int start_lock(struct job *j, struct err *e)
+int checkpoint_lock(struct job *j, struct err *e)
 {
     struct save_lock *l = &j->lock;
     const char *save = j->o->save;
@@ -50,7 +50,7 @@ int start_lock(struct job *j, struct err *e)
     return code;
 }
 
-void start_unlock(struct job *j)
+void checkpoint_unlock(struct job *j)
 {
     struct save_lock *l = &j->lock;
     if (!l->path)
@@ -219,7 +219,7 @@ static int pass_over(struct job *j, const struct err *why, struct err *e)
     return code;
 }
 
-int start_earlier(struct job *j, const struct err *why, struct err *e)
+int checkpoint_fall_back(struct job *j, const struct err *why, struct err *e)
 {
     struct ckpt *c;
     int64_t step = ckpt_meta(j->ckpt)->iteration;
@@ -415,7 +415,7 @@ static int open_foreign(struct job *j, struct err *e)
     return code;
 }
 
-int start_find(struct job *j, bool required, struct err *e)
+int checkpoint_find(struct job *j, bool required, struct err *e)
 {
     const struct train_options *o = j->o;
     bool one, own = load_is_own(o, &one);
@@ -530,7 +530,7 @@ static int set_aside(const struct job *j, int64_t step, const int64_t *list, siz
     return code;
 }
 
-int start_set_aside(struct job *j, struct err *e)
+int checkpoint_set_aside(struct job *j, struct err *e)
 {
     int64_t *list, step;
     size_t n;
@@ -546,7 +546,7 @@ int start_set_aside(struct job *j, struct err *e)
     return code;
 }
 
-int start_write_config(struct job *j, struct err *e)
+int checkpoint_write_config(struct job *j, struct err *e)
 {
     char *text = NULL, *path;
     size_t n = 0;
@@ -568,7 +568,7 @@ int start_write_config(struct job *j, struct err *e)
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-int start_need(const struct job *j, struct err *e)
+int job_check_options(const struct job *j, struct err *e)
 {
     const struct train_options *o = j->o;
     if (!o->course.train_iters && !o->course.train_samples && !o->course.train_tokens) {

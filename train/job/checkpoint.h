@@ -17,13 +17,13 @@
 
 /* ERR_USAGE names an option that train run needs and does not have: length, learning rate, folders.
  */
-int start_need(const struct job *j, struct err *e);
+int job_check_options(const struct job *j, struct err *e);
 
 /* Takes the lock of --save, whose folder is made; ERR_USAGE if another process trains there. */
-int start_lock(struct job *j, struct err *e);
+int checkpoint_lock(struct job *j, struct err *e);
 
 /* Gives the lock back; a folder that was made and is still empty goes. */
-void start_unlock(struct job *j);
+void checkpoint_unlock(struct job *j);
 
 /*
  * Opens the checkpoint to start from into j->ckpt, or the model of Hugging Face into j->hf; both
@@ -31,19 +31,19 @@ void start_unlock(struct job *j);
  * `required`: eval and generate, which have no --save. ERR_IO: the folder is missing, is empty or
  * lacks that step; ERR_DATA: it holds something else.
  */
-int start_find(struct job *j, bool required, struct err *e);
+int checkpoint_find(struct job *j, bool required, struct err *e);
 
 /*
  * The tensors of j->ckpt, the newest of its run (j->ckpt_among), turned out to be damaged: `why`.
  * Opens the next earlier one of the same model instead, and says so. `why` again if there is none.
  */
-int start_earlier(struct job *j, const struct err *why, struct err *e);
+int checkpoint_fall_back(struct job *j, const struct err *why, struct err *e);
 
 /* Before step 0, when nothing else can fail: moves checkpoints later than the one that the run
  * resumes from out of the way, if there are any, and says so. */
-int start_set_aside(struct job *j, struct err *e);
+int checkpoint_set_aside(struct job *j, struct err *e);
 
 /* Writes the options into config.toml in --save, if there is one. */
-int start_write_config(struct job *j, struct err *e);
+int checkpoint_write_config(struct job *j, struct err *e);
 
 #endif

@@ -256,7 +256,7 @@ struct batch_layout job_layout(const struct job *j)
 void job_close(struct job *j)
 {
     close_data(j);
-    guard_close(j);
+    watchdog_close(j);
     if (j->rank_open)
         rank_close(&j->rank);
     tune_finish(&j->tune);
@@ -272,5 +272,5 @@ void job_close(struct job *j)
     for (size_t i = 0; i < sizeof(j->kept) / sizeof(j->kept[0]); i++)
         buf_finish(&j->kept[i]);
     hf_documents_finish(&j->documents);
-    start_unlock(j);
+    checkpoint_unlock(j);
 }

@@ -261,7 +261,7 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
     }
     int code = state_load(&j->rank, j->ckpt, optimizer, &why);
     while (code == ERR_INTEGRITY && j->ckpt_among) {
-        code = start_earlier(j, &why, e);
+        code = checkpoint_fall_back(j, &why, e);
         if (code)
             return code;
         code = state_load(&j->rank, j->ckpt, optimizer, &why);
@@ -333,7 +333,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .decay = j->course.decay,
                                 .lr = j->course.lr,
                                 .ramp = j->course.ramp,
-                                .progress = guard_progress,
+                                .progress = watchdog_progress,
                                 .progress_arg = j};
     job_settle_optimizer(o, ret);
     if (use == MODEL_DECODE)
@@ -396,7 +396,7 @@ int job_go_back(struct job *j, struct err *e)
     j->ckpt = NULL;
     j->ckpt_is_own = false;
     j->started = true;
-    int code = start_find(j, false, e);
+    int code = checkpoint_find(j, false, e);
     if (!code && !j->ckpt_is_own)
         code = err_set(e, ERR_ANOMALY, "--on-anomaly rewind: there is no checkpoint to go back to");
     code = job_same_checkpoint(j, code, e);

@@ -111,10 +111,10 @@ static int prepare_model(struct job *j, struct err *e)
 {
     int code = job_open_manifest(j, e);
     if (!code && job_is_first(j))
-        code = start_lock(j, e);
+        code = checkpoint_lock(j, e);
     code = job_agree(j, code, e); /* the lock makes the folder that all look into */
     if (!code)
-        code = start_find(j, false, e);
+        code = checkpoint_find(j, false, e);
     if (!code)
         code = job_open_tokenizer(j, e);
     code = job_same_start(j, code, e);
@@ -128,7 +128,7 @@ static int prepare_model(struct job *j, struct err *e)
 /* The first process makes the index maps that the others find. */
 static int open_data_in_turn(struct job *j, struct err *e)
 {
-    guard_enter(j, WATCH_INDEX);
+    watchdog_enter(j, WATCH_INDEX);
     int code = job_is_first(j) ? open_data(j, e) : 0;
     code = job_agree(j, code, e);
     if (!code && !job_is_first(j))
@@ -140,14 +140,14 @@ int job_prepare(struct job *j, struct err *e)
 {
     int code = job_open_world(j, e);
     if (!code)
-        code = job_agree(j, guard_open(j, e), e);
+        code = job_agree(j, watchdog_open(j, e), e);
     if (!code)
-        code = job_agree(j, start_need(j, e), e);
+        code = job_agree(j, job_check_options(j, e), e);
     if (!code)
         code = prepare_model(j, e);
     if (!code)
         code = job_agree(j, export_check(j, e), e);
-    guard_enter(j, WATCH_LOAD);
+    watchdog_enter(j, WATCH_LOAD);
     if (!code)
         code = job_open_rank(j, MODEL_TRAIN, e);
     if (!code && j->ckpt && (j->ckpt_is_own || !j->o->finetune))
@@ -159,8 +159,8 @@ int job_prepare(struct job *j, struct err *e)
         code = open_data_in_turn(j, e);
     bool writes = job_is_first(j) && !j->o->dry_run;
     if (!code && writes)
-        code = start_set_aside(j, e);
+        code = checkpoint_set_aside(j, e);
     if (!code && writes)
-        code = start_write_config(j, e);
+        code = checkpoint_write_config(j, e);
     return job_agree(j, code, e);
 }

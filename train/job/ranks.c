@@ -44,8 +44,8 @@ static int open_logs(const char *folder, bool dry_run, struct err *e)
     return code || dry_run ? code : file_mkdirs(folder, e);
 }
 
-int join_start(const struct train_options *o, const struct launch_place *p, char **argv,
-               int *ret_exit, struct err *e)
+int ranks_start(const struct train_options *o, const struct launch_place *p, char **argv,
+                int *ret_exit, struct err *e)
 {
     struct spawn s = {.per_node = o->per_node ? (int)o->per_node : 1,
                       .nodes = o->nodes ? (int)o->nodes : 1,
@@ -88,7 +88,7 @@ static int open_mpi(struct comm *ret, void *state, struct mesh m, struct err *e)
     return comm_mpi_open(ret, state, m, e);
 }
 
-static int join_mpi(struct join *j, struct job_world *ret, struct err *e)
+static int join_mpi(struct ranks *j, struct job_world *ret, struct err *e)
 {
     int code = comm_mpi_join(&j->mpi, &endless, e);
     if (!code)
@@ -124,7 +124,7 @@ static void tell_token(const struct launch_place *p, const struct job_token *t)
                  t->kind == TOKEN_MADE ? "made for this job" : "from ", t->source);
 }
 
-static int join_tcp(struct join *j, const struct train_options *o, const struct launch_place *p,
+static int join_tcp(struct ranks *j, const struct train_options *o, const struct launch_place *p,
                     struct job_world *ret, struct err *e)
 {
     struct job_token token;
@@ -146,7 +146,7 @@ static int join_tcp(struct join *j, const struct train_options *o, const struct 
     return code;
 }
 
-static int join_any(struct join *j, const struct train_options *o, const struct launch_place *p,
+static int join_any(struct ranks *j, const struct train_options *o, const struct launch_place *p,
                     struct job_world *ret, struct err *e)
 {
 #if WEFT_MPI
@@ -159,7 +159,7 @@ static int join_any(struct join *j, const struct train_options *o, const struct 
     return code;
 }
 
-int join_world(struct join *j, const struct train_options *o, const struct launch_place *p,
+int ranks_meet(struct ranks *j, const struct train_options *o, const struct launch_place *p,
                struct job_world *ret, struct err *e)
 {
     *ret = (struct job_world){.rank = p->rank, .ranks = p->world};
@@ -168,7 +168,7 @@ int join_world(struct join *j, const struct train_options *o, const struct launc
     return code;
 }
 
-void join_leave(struct join *j)
+void ranks_leave(struct ranks *j)
 {
 #if WEFT_MPI
     if (j->mpi)
@@ -176,5 +176,5 @@ void join_leave(struct join *j)
 #endif
     if (j->tcp)
         comm_tcp_leave(j->tcp);
-    *j = (struct join){0};
+    *j = (struct ranks){0};
 }

@@ -11,8 +11,8 @@
 #include "train/job/job.h"
 #include "train/launch/place.h"
 
-/* Zeroed, or what join_world has opened: for join_leave. */
-struct join {
+/* Zeroed, or what ranks_meet has opened: for ranks_leave. */
+struct ranks {
     struct comm_mpi *mpi;
     struct comm_tcp *tcp;
 };
@@ -22,13 +22,13 @@ struct join {
  * this one, and waits for their end. *ret_exit: the exit code of the job; -1: there was nothing to
  * start, and this process is the one to train. Before anything starts a thread.
  */
-int join_start(const struct train_options *o, const struct launch_place *p, char **argv,
-               int *ret_exit, struct err *e);
+int ranks_start(const struct train_options *o, const struct launch_place *p, char **argv,
+                int *ret_exit, struct err *e);
 
 /* Meets the other processes, within --distributed-timeout-minutes. `ret` has one rank if there are
  * none. Collectives have no time-out of their own: train/job/watchdog.h watches over them. */
-int join_world(struct join *j, const struct train_options *o, const struct launch_place *p,
+int ranks_meet(struct ranks *j, const struct train_options *o, const struct launch_place *p,
                struct job_world *ret, struct err *e);
-void join_leave(struct join *j);
+void ranks_leave(struct ranks *j);
 
 #endif

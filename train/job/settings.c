@@ -100,13 +100,13 @@ int job_same_options(struct job *j, struct err *e)
         return code;
     agree_add(&list.text, "the version of weft", WEFT_VERSION);
     opts_each_value(j->opts, add_option, &list);
-    code = job_agree(j, guard_open(j, e), e);
+    code = job_agree(j, watchdog_open(j, e), e);
     if (!code)
         code = compare_settings(j, &j->comm, &list.text, e);
     if (!code)
         code = compare_builds(j, &j->comm, e);
     buf_finish(&list.text);
-    guard_close(j);
+    watchdog_close(j);
     comm_close(&j->comm);
     return code;
 }

@@ -53,7 +53,7 @@ static void on_signal(int sig)
     errno = kept;
 }
 
-void stop_listen(void)
+void signals_listen(void)
 {
     struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&sa.sa_mask);
@@ -67,12 +67,12 @@ void stop_listen(void)
     sigaction(SIGUSR2, &sa, NULL);
 }
 
-int stop_asked(void)
+int signals_stop_asked(void)
 {
     return asked & SIGNALS;
 }
 
-int stop_saves(void)
+int signals_saves_asked(void)
 {
     return asked / SAVE;
 }
@@ -114,7 +114,7 @@ static int exit_code(int what, bool saved)
     return saved ? ERR_RESTART : what == STOP_CONTROL ? 0 : ERR_SIGTERM;
 }
 
-int stop_tell(int what, const char *save, int64_t iteration, struct err *e)
+int signals_tell_stop(int what, const char *save, int64_t iteration, struct err *e)
 {
     const char *by = stop_by(what);
     long long at = (long long)iteration;

@@ -14,13 +14,13 @@
  */
 
 /* Installs the handlers. */
-void stop_listen(void);
+void signals_listen(void);
 
 /* The signal that came, 0 if none. */
-int stop_asked(void);
+int signals_stop_asked(void);
 
 /* How often SIGUSR2 came. */
-int stop_saves(void);
+int signals_saves_asked(void);
 
 /* What is to be done after a step, the later the more pressing; from STOP_SIGNAL on, less that, the
  * number of the signal by which somebody asked this process to end. */
@@ -36,6 +36,6 @@ enum {
 
 /* The end of a run that was stopped: says by what, where it stands and how to resume. The exit
  * code, which has no sentence of its own: 0 by an option, for the command line asked for it. */
-int stop_tell(int what, const char *save, int64_t iteration, struct err *e);
+int signals_tell_stop(int what, const char *save, int64_t iteration, struct err *e);
 
 #endif

@@ -16,7 +16,7 @@ static void end_process(void *arg, const struct err *why)
     _exit(why->code);
 }
 
-int guard_open(struct job *j, struct err *e)
+int watchdog_open(struct job *j, struct err *e)
 {
     struct watch_options o = {.expire = end_process};
     if (j->comm.world < 2)
@@ -26,7 +26,7 @@ int guard_open(struct job *j, struct err *e)
     return watch_open(&j->watch, &j->comm, &o, e);
 }
 
-void guard_close(struct job *j)
+void watchdog_close(struct job *j)
 {
     watch_close(j->watch);
     j->watch = NULL;
@@ -34,12 +34,12 @@ void guard_close(struct job *j)
     j->copies = NULL;
 }
 
-void guard_enter(struct job *j, enum watch_phase p)
+void watchdog_enter(struct job *j, enum watch_phase p)
 {
     watch_enter(j->watch, p, j->rank.at.iteration);
 }
 
-void guard_progress(void *arg, enum rank_phase p, int64_t step)
+void watchdog_progress(void *arg, enum rank_phase p, int64_t step)
 {
     static const enum watch_phase phase[] = {[RANK_DATA] = WATCH_DATA,
                                              [RANK_MICRO] = WATCH_MICRO,
@@ -49,7 +49,7 @@ void guard_progress(void *arg, enum rank_phase p, int64_t step)
     watch_enter(j->watch, phase[p], p == RANK_EVAL ? step - 1 : step);
 }
 
-int guard_compare(struct job *j, struct err *e)
+int watchdog_compare(struct job *j, struct err *e)
 {
     struct rank *r = &j->rank;
     if (r->comm.world < 2 || !j->o->check_replicas || j->compared == r->at.consumed)
@@ -61,7 +61,7 @@ int guard_compare(struct job *j, struct err *e)
     return code;
 }
 
-void guard_tell_others(struct job *j, struct err *e)
+void watchdog_tell_others(struct job *j, struct err *e)
 {
     struct comm *c = &j->rank.comm;
     struct err why = *e;
@@ -74,7 +74,7 @@ void guard_tell_others(struct job *j, struct err *e)
         e->msg[0] = 0;
 }
 
-void guard_blocks(struct job *j, bool skipped)
+void watchdog_warn_blocks(struct job *j, bool skipped)
 {
     int still, single;
     if (j->rank.at.steps != 1 || skipped || !job_is_first(j))
