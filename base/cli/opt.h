@@ -48,6 +48,29 @@ struct opt_list {
     size_t n;
 };
 
+/*
+ * For programs whose runs are saved and resumed: what becomes of an option that is another one than
+ * that of the run which the checkpoint is of. The program compares; in base/cli nothing depends on
+ * it. An option of which nobody has decided it is 0, and a test of the program finds it.
+ */
+enum opt_resumed {
+    RESUMED_UNDECIDED,
+    /* an error, where it makes another model or tokenizer: what it comes to is compared (the
+     * model's configuration, the digest of the tokenizer's file, its size, the end of a document)
+     */
+    RESUMED_EQUAL,
+    /* the new value counts, and a warning names both: what a step computes (data, batch, objective,
+     * types, optimizer) */
+    RESUMED_WARNED,
+    /* likewise; the user may have the checkpoint's value count instead, or no warning: learning
+     * rate and weight decay (--use-checkpoint-opt_param-scheduler, --override-opt_param-scheduler)
+     */
+    RESUMED_SCHEDULE,
+    /* the new value counts: how a run is carried out, watched and saved; what its start alone reads
+     * (initial weights and loss scale); where values come from that are compared themselves */
+    RESUMED_FREE
+};
+
 /* Longest `brief`: a line of -h has 80 columns. A longer one aborts the program at startup. */
 enum { OPT_BRIEF = 50 };
 
@@ -71,6 +94,10 @@ struct opt {
     bool basic;        /* shown by -h; --help shows all */
     unsigned idle;     /* verbs that accept it without effect: not listed, with a warning */
     const char *needs; /* when it has an effect (see opts_warn_unused); NULL: always */
+    enum opt_resumed resumed;
+    /* each process of a job may have it in its own way, all others must be the same on all: names
+     * of files whose contents are compared, what belongs to one machine, what is printed there */
+    bool local;
     const char *brief; /* sentence of at most OPT_BRIEF columns for -h; NULL: the long one */
     const char *help;  /* long sentence, for --help and the man page; neither has a full stop */
 };
@@ -80,7 +107,8 @@ struct opt {
  *
  *     OPT_ROW(.name = "seq-length", .type = OPT_INT, .offset = offsetof(struct job, seq_length),
  *             .def = "1024", .min = 1, .max = 1e7, .meta = "N", .group = "data",
- *             .verbs = RUN | EVAL, .basic = true, .brief = "tokens of a sequence",
+ *             .verbs = RUN | EVAL, .basic = true, .resumed = RESUMED_WARNED,
+ *             .brief = "tokens of a sequence",
  *             .help = "tokens of a sequence; the model must have as many positions"),
  */
 #define OPT_ROW(...)                                                                               \
@@ -237,8 +265,9 @@ const char *opt_nearest_word(const char *const *words, size_t nwords, const char
  */
 void opts_print_config(const struct opts *o, FILE *out);
 
-/* Calls fn with the name and the value (as TOML; NULL: none) of each of these options. */
-typedef void opt_value_fn(void *arg, const char *name, const char *text);
+/* Calls fn with the row and the value (as TOML; NULL: none) of each of these options, in the order
+ * of the table. */
+typedef void opt_value_fn(void *arg, const struct opt *row, const char *text);
 void opts_each_value(const struct opts *o, opt_value_fn *fn, void *arg);
 
 /*

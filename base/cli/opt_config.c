@@ -189,7 +189,7 @@ void opts_each_value(const struct opts *o, opt_value_fn *fn, void *arg)
     for (int i = 0; (r = opt_row(o->table, i)); i++) {
         struct buf b = {0};
         if (printed(o, i))
-            fn(arg, r->name, add_value(o, i, &b) ? buf_str(&b) : NULL);
+            fn(arg, r, add_value(o, i, &b) ? buf_str(&b) : NULL);
         buf_finish(&b);
     }
 }

@@ -25,11 +25,12 @@ static const struct opt common_rows[] = {
     OPT_ROW(.name = "config", .type = OPT_TEXT, AT(config), .meta = "PATH",
             .brief = "read options from a TOML file",
             .help = "read options from this TOML file; flags override it"),
-    OPT_ROW(.name = "preset", .type = OPT_TEXT, AT(preset), .meta = "NAME",
-            .help = "start from a named set of values"),
-    OPT_ROW(.name = "quiet", .type = OPT_SWITCH, AT(quiet),
+    OPT_ROW(.name = "preset", .type = OPT_TEXT, AT(preset), .meta = "NAME", .resumed = RESUMED_FREE,
+            .local = true, .help = "start from a named set of values"),
+    OPT_ROW(.name = "quiet", .type = OPT_SWITCH, AT(quiet), .resumed = RESUMED_FREE, .local = true,
             .help = "print warnings and errors only (-q)"),
-    OPT_ROW(.name = "verbose", .type = OPT_SWITCH, AT(verbose), .help = "print more (-v)"),
+    OPT_ROW(.name = "verbose", .type = OPT_SWITCH, AT(verbose), .resumed = RESUMED_FREE,
+            .local = true, .help = "print more (-v)"),
 };
 
 enum {

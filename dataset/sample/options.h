@@ -23,41 +23,45 @@ struct data_flags {
 #define DATA_FLAG_ROWS(S, m, v)                                                                    \
     OPT_ROW(.name = "data-path", .type = OPT_LIST, .offset = offsetof(S, m.path),                  \
             .meta = "PREFIX", .group = "data", .paths = true, .last_in = "Megatron-LM",            \
-            .verbs = v, .basic = true, .needs = "inspect: samples",                                \
-            .brief = "token data, PREFIX.bin and PREFIX.idx",                                      \
+            .verbs = v, .basic = true, .needs = "inspect: samples", .resumed = RESUMED_WARNED,     \
+            .local = true, .brief = "token data, PREFIX.bin and PREFIX.idx",                       \
             .help = "token data, PREFIX.bin and PREFIX.idx; several are blended, with a weight "   \
                     "before each PREFIX, or by size"),                                             \
         OPT_ROW(.name = "data-args-path", .type = OPT_TEXT, .offset = offsetof(S, m.args_path),    \
                 .meta = "FILE", .group = "data", .verbs = v, .needs = "inspect: samples",          \
+                .resumed = RESUMED_WARNED, .local = true,                                          \
                 .help = "file with the arguments of --data-path"),                                 \
         OPT_ROW(.name = "train-data-path", .type = OPT_LIST,                                       \
                 .offset = offsetof(S, m.part[PART_TRAIN]), .meta = "PREFIX", .group = "data",      \
                 .paths = true, .last_in = "Megatron-LM", .verbs = v, .needs = "inspect: samples",  \
-                .brief = "data for training alone",                                                \
+                .resumed = RESUMED_WARNED, .local = true, .brief = "data for training alone",      \
                 .help = "as --data-path, for training alone; --split does not apply"),             \
         OPT_ROW(.name = "valid-data-path", .type = OPT_LIST,                                       \
                 .offset = offsetof(S, m.part[PART_VALID]), .meta = "PREFIX", .group = "data",      \
                 .paths = true, .last_in = "Megatron-LM", .verbs = v, .needs = "inspect: samples",  \
-                .brief = "data for validation alone",                                              \
+                .resumed = RESUMED_WARNED, .local = true, .brief = "data for validation alone",    \
                 .help = "as --data-path, for validation alone"),                                   \
         OPT_ROW(.name = "test-data-path", .type = OPT_LIST,                                        \
                 .offset = offsetof(S, m.part[PART_TEST]), .meta = "PREFIX", .group = "data",       \
                 .paths = true, .last_in = "Megatron-LM", .verbs = v, .needs = "inspect: samples",  \
-                .brief = "data for testing alone", .help = "as --data-path, for testing alone"),   \
+                .resumed = RESUMED_WARNED, .local = true, .brief = "data for testing alone",       \
+                .help = "as --data-path, for testing alone"),                                      \
         OPT_ROW(.name = "per-split-data-args-path", .type = OPT_TEXT,                              \
                 .offset = offsetof(S, m.parts_path), .meta = "FILE", .group = "data", .verbs = v,  \
-                .needs = "inspect: samples", .brief = "JSON with the data of each part",           \
+                .needs = "inspect: samples", .resumed = RESUMED_WARNED, .local = true,             \
+                .brief = "JSON with the data of each part",                                        \
                 .help =                                                                            \
                     "JSON object with the arguments of these three under train, valid and test"),  \
         OPT_ROW(.name = "data-cache-path", .type = OPT_TEXT, .offset = offsetof(S, m.cache),       \
                 .meta = "DIR", .group = "data", .verbs = v, .needs = "inspect: samples",           \
-                .brief = "folder of index maps",                                                   \
+                .resumed = RESUMED_FREE, .local = true, .brief = "folder of index maps",           \
                 .help =                                                                            \
                     "folder of index maps under Megatron core's names, instead of next to the "    \
                     "data"),                                                                       \
         OPT_ROW(.name = "data-rules", .type = OPT_CHOICE, .offset = offsetof(S, m.rules),          \
                 .def = "core", .meta = DATA_RULES_CHOICES, .group = "data", .verbs = v,            \
-                .needs = "inspect: samples", .brief = "whose index maps and blends",               \
+                .needs = "inspect: samples", .resumed = RESUMED_WARNED,                            \
+                .brief = "whose index maps and blends",                                            \
                 .help = "whose rules for splits, blends, sample order and index file names: "      \
                         "Megatron core, Megatron-LM v1 or v2 (to 23.04), or Megatron-DeepSpeed")
 
@@ -66,21 +70,22 @@ struct data_flags {
 #define FIM_FLAG_ROWS(S, v, i)                                                                     \
     OPT_ROW(.name = "fim-rate", .type = OPT_REAL, .offset = offsetof(S, fim_rate), .def = "0",     \
             .max = 1, .meta = "X", .group = "data", .verbs = v, .idle = i,                         \
-            .brief = "share of documents for fill-in-the-middle",                                  \
+            .resumed = RESUMED_WARNED, .brief = "share of documents for fill-in-the-middle",       \
             .help = "share of documents rearranged as prefix, suffix, middle (fill in the "        \
                     "middle)"),                                                                    \
         OPT_ROW(.name = "fim-spm-rate", .type = OPT_REAL, .offset = offsetof(S, fim_spm_rate),     \
                 .def = "0.5", .max = 1, .meta = "X", .group = "data", .verbs = v, .idle = i,       \
-                .needs = "fim-rate", .help = "share of these that begin with the suffix"),         \
+                .needs = "fim-rate", .resumed = RESUMED_WARNED,                                    \
+                .help = "share of these that begin with the suffix"),                              \
         OPT_ROW(.name = "fim-prefix-token", .type = OPT_TEXT, .offset = offsetof(S, fim_prefix),   \
                 .def = "<fim_prefix>", .meta = "PIECE", .group = "data", .verbs = v, .idle = i,    \
-                .needs = "fim-rate", .help = "token before a prefix"),                             \
+                .needs = "fim-rate", .resumed = RESUMED_WARNED, .help = "token before a prefix"),  \
         OPT_ROW(.name = "fim-middle-token", .type = OPT_TEXT, .offset = offsetof(S, fim_middle),   \
                 .def = "<fim_middle>", .meta = "PIECE", .group = "data", .verbs = v, .idle = i,    \
-                .needs = "fim-rate", .help = "token before a middle"),                             \
+                .needs = "fim-rate", .resumed = RESUMED_WARNED, .help = "token before a middle"),  \
         OPT_ROW(.name = "fim-suffix-token", .type = OPT_TEXT, .offset = offsetof(S, fim_suffix),   \
                 .def = "<fim_suffix>", .meta = "PIECE", .group = "data", .verbs = v, .idle = i,    \
-                .needs = "fim-rate", .help = "token before a suffix")
+                .needs = "fim-rate", .resumed = RESUMED_WARNED, .help = "token before a suffix")
 
 /* The lists named by the flags: one for all parts, or one per part. */
 struct data_lists {

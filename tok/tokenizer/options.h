@@ -59,27 +59,29 @@ struct tok_flags {
 
 #define TOK_FLAG_ROWS(S, m, v)                                                                     \
     OPT_ROW(.name = "tokenizer", .type = OPT_TEXT, .offset = offsetof(S, m.path), .meta = "PATH",  \
-            .group = "tokenizer", .verbs = v, .basic = true,                                       \
-            .brief = "tokenizer file or folder, any known format",                                 \
+            .group = "tokenizer", .verbs = v, .basic = true, .resumed = RESUMED_EQUAL,             \
+            .local = true, .brief = "tokenizer file or folder, any known format",                  \
             .help = "tokenizer.json, .model, .tiktoken, vocab.json (of GPT-2 with merges.txt "     \
                     "next to it, or of whole words), BERT's vocab.txt, tekken.json, or a folder "  \
                     "with one of these; recognised by its content"),                               \
         OPT_ROW(.name = "tokenizer-type", .type = OPT_CHOICE, .offset = offsetof(S, m.type),       \
                 .def = "auto", .meta = TOK_FLAG_TYPES, .group = "tokenizer", .verbs = v,           \
-                .help = "kind of tokenizer, by Megatron-LM's names"),                              \
+                .resumed = RESUMED_EQUAL, .help = "kind of tokenizer, by Megatron-LM's names"),    \
         OPT_ROW(.name = "tokenizer-model", .type = OPT_TEXT, .offset = offsetof(S, m.model),       \
-                .meta = "PATH", .group = "tokenizer", .verbs = v, .help = "SentencePiece model"),  \
+                .meta = "PATH", .group = "tokenizer", .verbs = v, .resumed = RESUMED_EQUAL,        \
+                .local = true, .help = "SentencePiece model"),                                     \
         OPT_ROW(.name = "vocab-file", .type = OPT_TEXT, .offset = offsetof(S, m.vocab_file),       \
-                .meta = "PATH", .group = "tokenizer", .verbs = v,                                  \
-                .brief = "vocab.json or BERT's vocab.txt",                                         \
+                .meta = "PATH", .group = "tokenizer", .verbs = v, .resumed = RESUMED_EQUAL,        \
+                .local = true, .brief = "vocab.json or BERT's vocab.txt",                          \
                 .help = "vocab.json, an object of words and their ids, or BERT's vocab.txt"),      \
         OPT_ROW(.name = "merge-file", .type = OPT_TEXT, .offset = offsetof(S, m.merges),           \
                 .meta = "PATH", .group = "tokenizer", .verbs = v, .needs = "@gpt2",                \
+                .resumed = RESUMED_EQUAL, .local = true,                                           \
                 .brief = "merges.txt of a GPT2BPETokenizer",                                       \
                 .help = "merges.txt of a GPT2BPETokenizer, if it is not next to the vocab.json"),  \
         OPT_ROW(.name = "tiktoken-pattern", .type = OPT_TEXT, .offset = offsetof(S, m.pattern),    \
                 .meta = "NAME|REGEX", .group = "tokenizer", .verbs = v, .needs = "@tiktoken",      \
-                .brief = "pre-token pattern of a .tiktoken file",                                  \
+                .resumed = RESUMED_FREE, .brief = "pre-token pattern of a .tiktoken file",         \
                 .help = "pre-token pattern of a .tiktoken file whose number of ranks does not "    \
                         "identify it: r50k, p50k, cl100k, o200k, llama3, llama4, qwen, v1 and v2 " \
                         "of Megatron-LM, or a regular expression; for ranks of Llama 3 also "      \
@@ -87,49 +89,51 @@ struct tok_flags {
                         "the default, or llama3-hf, as in the tokenizer.json of Llama 3.1"),       \
         OPT_ROW(.name = "tiktoken-num-special-tokens", .type = OPT_INT,                            \
                 .offset = offsetof(S, m.num_special), .unset = "1000", .meta = "N",                \
-                .group = "tokenizer", .verbs = v, .needs = "@tiktoken",                            \
+                .group = "tokenizer", .verbs = v, .needs = "@tiktoken", .resumed = RESUMED_EQUAL,  \
                 .brief = "special ids before the ranks of a TikTokenizer",                         \
                 .help = "number of special tokens before the ranks of a TikTokenizer in JSON"),    \
         OPT_ROW(.name = "tiktoken-special-tokens", .type = OPT_LIST,                               \
                 .offset = offsetof(S, m.tiktoken_special), .unset = "<unk>, <s>, </s>",            \
                 .meta = "TOKENS", .group = "tokenizer", .verbs = v, .needs = "@tiktoken",          \
-                .brief = "names of the first of these special tokens",                             \
+                .resumed = RESUMED_EQUAL, .brief = "names of the first of these special tokens",   \
                 .help = "the first of these special tokens, <unk>, <s> and </s> included; the "    \
                         "others are <SPECIAL_3> and so on"),                                       \
         OPT_ROW(.name = "eod-token", .type = OPT_TEXT, .offset = offsetof(S, m.eod_token),         \
                 .meta = "PIECE", .group = "tokenizer", .verbs = v, .needs = "@eod",                \
-                .brief = "token that ends a document",                                             \
+                .resumed = RESUMED_EQUAL, .brief = "token that ends a document",                   \
                 .help = "token that ends a document, instead of the tokenizer's own"),             \
         OPT_ROW(.name = "specials", .type = OPT_CHOICE, .offset = offsetof(S, m.specials),         \
                 .def = "text", .meta = TOK_FLAG_SPECIALS, .group = "tokenizer", .verbs = v,        \
-                .needs = "@texts; @special", .brief = "special tokens spelled in the text",        \
+                .needs = "@texts; @special", .resumed = RESUMED_FREE,                              \
+                .brief = "special tokens spelled in the text",                                     \
                 .help = "what a special token spelled inside a text becomes: ordinary text, the "  \
                         "token, or an error"),                                                     \
         OPT_ROW(.name = "engine", .type = OPT_CHOICE, .offset = offsetof(S, m.engine),             \
                 .def = "own", .meta = "own|sentencepiece", .group = "tokenizer", .verbs = v,       \
-                .needs = "@texts; @sentencepiece", .brief = "encoder for SentencePiece models",    \
+                .needs = "@texts; @sentencepiece", .resumed = RESUMED_FREE,                        \
+                .brief = "encoder for SentencePiece models",                                       \
                 .help = "what encodes for a SentencePiece model: weft's own encoder, with the "    \
                         "ids of SentencePiece 0.2.2, or the libsentencepiece that weft was "       \
                         "built with, which may be older and then differs in rare texts"),          \
         OPT_ROW(.name = "strict", .type = OPT_SWITCH, .offset = offsetof(S, m.strict),             \
                 .def = "false", .group = "tokenizer", .verbs = v, .needs = "@texts; @lenient",     \
-                .help = "stop at invalid UTF-8 instead of replacing it"),                          \
+                .resumed = RESUMED_FREE, .help = "stop at invalid UTF-8 instead of replacing it"), \
         OPT_ROW(.name = "long-text-memory", .type = OPT_INT, .offset = offsetof(S, m.long_text),   \
                 .unset = "256", .min = 256, .max = 1048576, .meta = "MIB", .group = "tokenizer",   \
-                .verbs = v, .needs = "@texts; @limited",                                           \
+                .verbs = v, .needs = "@texts; @limited", .resumed = RESUMED_FREE,                  \
                 .brief = "memory that a text in one piece may take",                               \
                 .help = "MiB that a text may take which the tokenizer needs in one piece, or "     \
                         "which its normalizers make large; what is beyond is refused by name"),    \
         OPT_ROW(.name = "add-special-tokens", .type = OPT_SWITCH,                                  \
                 .offset = offsetof(S, m.add_template), .def = "true", .group = "tokenizer",        \
-                .verbs = v, .needs = "@texts; @frames; @template",                                 \
+                .verbs = v, .needs = "@texts; @frames; @template", .resumed = RESUMED_FREE,        \
                 .brief = "apply the template of the tokenizer.json",                               \
                 .help = "add the special tokens that the template of a tokenizer.json puts "       \
                         "around each text")
 
 #define TOK_FLAG_VOCAB_SIZE_ROW(S, m, v)                                                           \
     OPT_ROW(.name = "vocab-size", .type = OPT_INT, .offset = offsetof(S, m.vocab_size),            \
-            .meta = "N", .group = "tokenizer", .verbs = v,                                         \
+            .meta = "N", .group = "tokenizer", .verbs = v, .resumed = RESUMED_EQUAL,               \
             .brief = "ids of a NullTokenizer or TikTokenizer",                                     \
             .help = "number of ids of a NullTokenizer, end of document not counted; of a "         \
                     "TikTokenizer in JSON, all of them (131072 if not given)")

@@ -8,7 +8,6 @@
 #include "base/io/path.h"
 #include "base/format/toml.h"
 #include "train/options/options.h"
-#include "train/options/resumed.h"
 
 /* Which data: adopted together, where none of them is given. */
 static const char *const sources[] = {"data-path",       "data-args-path",
@@ -119,16 +118,23 @@ static int parse_own(const struct opts *o, struct toml_file **ret, struct err *e
     return code;
 }
 
+struct comparison {
+    const struct opts *o;
+    const struct toml_file *was, *is;
+    enum opt_resumed resumed; /* options of this decision are compared */
+    struct buf *all;
+};
+
 /* An earlier weft's run did not know of an option that has its default now. */
-static void compare_options(const struct opts *o, const char *const *name,
-                            const struct toml_file *was, const struct toml_file *is,
-                            struct buf *all)
+static void compare_option(void *arg, const struct opt *row, const char *text)
 {
-    for (; *name; name++) {
-        const struct toml_entry *then = earlier_find(was, *name);
-        if (then || opts_origin(o, *name) != FROM_DEFAULT)
-            add_difference(all, *name, then, earlier_find(is, *name));
-    }
+    const struct comparison *c = arg;
+    (void)text;
+    if (row->resumed != c->resumed)
+        return;
+    const struct toml_entry *then = earlier_find(c->was, row->name);
+    if (then || opts_origin(c->o, row->name) != FROM_DEFAULT)
+        add_difference(c->all, row->name, then, earlier_find(c->is, row->name));
 }
 
 int earlier_compare(const struct opts *o, const struct ckpt *c, bool any_schedule, struct err *e)
@@ -139,9 +145,11 @@ int earlier_compare(const struct opts *o, const struct ckpt *c, bool any_schedul
     if (!code && was)
         code = parse_own(o, &is, e);
     if (!code && was) {
-        compare_options(o, resumed_options[RESUMED_WARNED], was, is, &all);
+        struct comparison with = {o, was, is, RESUMED_WARNED, &all};
+        opts_each_value(o, compare_option, &with);
+        with.resumed = RESUMED_SCHEDULE;
         if (!any_schedule)
-            compare_options(o, resumed_options[RESUMED_SCHEDULE], was, is, &all);
+            opts_each_value(o, compare_option, &with);
     }
     if (all.len)
         log_warn("options differ from those that %s was trained with:%s", ckpt_path(c),

@@ -9,7 +9,6 @@
 #include "base/io/path.h"
 #include "train/agree/agree.h"
 #include "train/agree/build.h"
-#include "train/agree/own.h"
 #include "train/job/watchdog.h"
 #include "train/job/job.h"
 
@@ -59,15 +58,15 @@ struct options_list {
     struct buf text;
 };
 
-static void add_option(void *arg, const char *name, const char *value)
+static void add_option(void *arg, const struct opt *row, const char *value)
 {
     struct options_list *l = arg;
     /* phases are timed by all together, between two log lines */
-    bool together = !strcmp(name, "log-interval") && l->o->report.timing > 0;
-    char *option = mem_printf("--%s", name);
-    if (!strcmp(name, "save"))
+    bool together = !strcmp(row->name, "log-interval") && l->o->report.timing > 0;
+    char *option = mem_printf("--%s", row->name);
+    if (!strcmp(row->name, "save")) /* the folder is local, whether there is one is not */
         agree_add(&l->text, option, l->o->save ? "given" : NULL);
-    else if (together || !agree_is_own(name))
+    else if (together || !row->local)
         agree_add(&l->text, option, value);
     free(option);
 }

@@ -16,20 +16,20 @@
 #define COURSE_LENGTH_ROWS(S, m, v)                                                                \
     OPT_ROW(.name = "train-iters", COURSE_ROW_AT(S, m, OPT_INT, train_iters), .min = 1,            \
             .max = 1e12, .meta = "N", .group = "training", .verbs = v, .basic = true,              \
-            .help = "steps to train"),                                                             \
+            .resumed = RESUMED_WARNED, .help = "steps to train"),                                  \
         OPT_ROW(.name = "train-samples", COURSE_ROW_AT(S, m, OPT_INT, train_samples), .min = 1,    \
                 .max = 1e15, .meta = "N", .group = "training", .verbs = v,                         \
-                .brief = "sequences to train",                                                     \
+                .resumed = RESUMED_WARNED, .brief = "sequences to train",                          \
                 .help = "sequences to train, instead of --train-iters"),                           \
         OPT_ROW(.name = "train-tokens", COURSE_ROW_AT(S, m, OPT_INT, train_tokens), .min = 1,      \
                 .max = 1e17, .meta = "N", .group = "training", .verbs = v,                         \
-                .brief = "tokens to train",                                                        \
+                .resumed = RESUMED_WARNED, .brief = "tokens to train",                             \
                 .help = "end with the step that reaches so many tokens; instead of --train-iters " \
                         "and --train-samples, or beside one of them, of which the shorter "        \
                         "counts"),                                                                 \
         OPT_ROW(.name = "rampup-batch-size", COURSE_ROW_AT(S, m, OPT_LIST, ramp), .numbers = true, \
                 .last_in = "Megatron-LM", .meta = "N", .group = "training", .verbs = v,            \
-                .brief = "START INCREMENT SAMPLES of a growing batch",                             \
+                .resumed = RESUMED_WARNED, .brief = "START INCREMENT SAMPLES of a growing batch",  \
                 .help = "three numbers START INCREMENT SAMPLES: the batch begins with START "      \
                         "sequences and grows by INCREMENT to --global-batch-size, each size for "  \
                         "an equal share of the first SAMPLES sequences")
@@ -37,20 +37,20 @@
 #define COURSE_LR_ROWS(S, m, v, i)                                                                 \
     OPT_ROW(.name = "lr", COURSE_ROW_AT(S, m, OPT_REAL, lr), .max = 1e6, .meta = "X",              \
             .group = "training", .verbs = v, .basic = true, .idle = i,                             \
-            .help = "highest learning rate"),                                                      \
+            .resumed = RESUMED_SCHEDULE, .help = "highest learning rate"),                         \
         OPT_ROW(.name = "min-lr", COURSE_ROW_AT(S, m, OPT_REAL, min_lr), .def = "0", .max = 1e6,   \
                 .meta = "X", .group = "training", .verbs = v, .idle = i,                           \
-                .help = "lowest learning rate of the decay"),                                      \
+                .resumed = RESUMED_SCHEDULE, .help = "lowest learning rate of the decay"),         \
         OPT_ROW(.name = "lr-decay-style", COURSE_ROW_AT(S, m, OPT_CHOICE, style), .def = "linear", \
                 .meta = "linear|cosine|constant|inverse-square-root|WSD|exponential",              \
-                .group = "training", .verbs = v, .idle = i,                                        \
+                .group = "training", .verbs = v, .idle = i, .resumed = RESUMED_SCHEDULE,           \
                 .brief = "shape of the learning rate decay",                                       \
                 .help = "shape of the learning rate decay; WSD stays at --lr and decays over the " \
                         "last --lr-wsd-decay-iters alone, exponential halves the rate over "       \
                         "the decay, as Megatron-LM v1.1.5"),                                       \
         OPT_ROW(.name = "lr-rules", COURSE_ROW_AT(S, m, OPT_CHOICE, rules), .def = "core",         \
                 .meta = "core|v1", .group = "training", .verbs = v, .idle = i,                     \
-                .brief = "whose learning rate decay",                                              \
+                .resumed = RESUMED_SCHEDULE, .brief = "whose learning rate decay",                 \
                 .help = "whose shape of linear and cosine: Megatron core's and "                   \
                         "Megatron-DeepSpeed's, which end at --min-lr, or that of Megatron-LM "     \
                         "v1.1.5, which begins its decay after the warm-up but does not shorten "   \
@@ -58,65 +58,72 @@
         OPT_ROW(.name = "lr-wsd-decay-style", COURSE_ROW_AT(S, m, OPT_CHOICE, wsd_style),          \
                 .def = "exponential", .meta = "exponential|linear|cosine|minus_sqrt",              \
                 .group = "training", .verbs = v, .idle = i, .needs = "lr-decay-style=WSD",         \
-                .brief = "shape of the decay of WSD",                                              \
+                .resumed = RESUMED_SCHEDULE, .brief = "shape of the decay of WSD",                 \
                 .help = "shape of the last part of --lr-decay-style WSD")
 
 #define COURSE_SPAN_ROWS(S, m, v, i)                                                               \
     OPT_ROW(.name = "lr-decay-iters", COURSE_ROW_AT(S, m, OPT_INT, decay_iters),                   \
             .unset = "--train-iters", .min = 1, .max = 1e12, .meta = "N", .group = "training",     \
-            .verbs = v, .idle = i, .help = "steps of the decay"),                                  \
+            .verbs = v, .idle = i, .resumed = RESUMED_SCHEDULE, .help = "steps of the decay"),     \
         OPT_ROW(.name = "lr-decay-samples", COURSE_ROW_AT(S, m, OPT_INT, decay_samples),           \
                 .unset = "--train-samples", .min = 1, .max = 1e15, .meta = "N",                    \
-                .group = "training", .verbs = v, .idle = i, .help = "sequences of the decay"),     \
+                .group = "training", .verbs = v, .idle = i, .resumed = RESUMED_SCHEDULE,           \
+                .help = "sequences of the decay"),                                                 \
         OPT_ROW(.name = "lr-decay-tokens", COURSE_ROW_AT(S, m, OPT_INT, decay_tokens), .min = 1,   \
                 .max = 1e17, .meta = "N", .group = "training", .verbs = v, .idle = i,              \
-                .brief = "tokens of the decay",                                                    \
+                .resumed = RESUMED_SCHEDULE, .brief = "tokens of the decay",                       \
                 .help = "tokens of the decay, whatever the run's length is given in"),             \
         OPT_ROW(.name = "lr-warmup-iters", COURSE_ROW_AT(S, m, OPT_INT, warmup_iters), .def = "0", \
                 .max = 1e12, .meta = "N", .group = "training", .verbs = v, .idle = i,              \
-                .help = "steps of the warm-up"),                                                   \
+                .resumed = RESUMED_SCHEDULE, .help = "steps of the warm-up"),                      \
         OPT_ROW(.name = "lr-warmup-samples", COURSE_ROW_AT(S, m, OPT_INT, warmup_samples),         \
                 .def = "0", .max = 1e15, .meta = "N", .group = "training", .verbs = v, .idle = i,  \
-                .help = "sequences of the warm-up"),                                               \
+                .resumed = RESUMED_SCHEDULE, .help = "sequences of the warm-up"),                  \
         OPT_ROW(.name = "lr-warmup-tokens", COURSE_ROW_AT(S, m, OPT_INT, warmup_tokens),           \
                 .def = "0", .max = 1e17, .meta = "N", .group = "training", .verbs = v, .idle = i,  \
-                .brief = "tokens of the warm-up",                                                  \
+                .resumed = RESUMED_SCHEDULE, .brief = "tokens of the warm-up",                     \
                 .help = "tokens of the warm-up, whatever the run's length is given in"),           \
         OPT_ROW(.name = "lr-warmup-fraction", COURSE_ROW_AT(S, m, OPT_REAL, warmup_fraction),      \
                 .max = 1, .meta = "X", .group = "training", .verbs = v, .alias = "warmup",         \
-                .idle = i, .help = "share of the decay used for warm-up"),                         \
+                .idle = i, .resumed = RESUMED_SCHEDULE,                                            \
+                .help = "share of the decay used for warm-up"),                                    \
         OPT_ROW(.name = "lr-warmup-init", COURSE_ROW_AT(S, m, OPT_REAL, warmup_init), .def = "0",  \
                 .max = 1e6, .meta = "X", .group = "training", .verbs = v, .idle = i,               \
                 .needs = "lr-warmup-iters, lr-warmup-samples, lr-warmup-tokens, "                  \
                          "lr-warmup-fraction",                                                     \
-                .help = "learning rate at the start of the warm-up"),                              \
+                .resumed = RESUMED_SCHEDULE, .help = "learning rate at the start of the warm-up"), \
         OPT_ROW(.name = "lr-wsd-decay-iters", COURSE_ROW_AT(S, m, OPT_INT, wsd_iters), .min = 1,   \
                 .max = 1e12, .meta = "N", .group = "training", .verbs = v, .idle = i,              \
-                .needs = "lr-decay-style=WSD", .brief = "steps of the decay of WSD",               \
+                .needs = "lr-decay-style=WSD", .resumed = RESUMED_SCHEDULE,                        \
+                .brief = "steps of the decay of WSD",                                              \
                 .help = "steps at the end of WSD in which the learning rate decays"),              \
         OPT_ROW(.name = "lr-wsd-decay-samples", COURSE_ROW_AT(S, m, OPT_INT, wsd_samples),         \
                 .min = 1, .max = 1e15, .meta = "N", .group = "training", .verbs = v, .idle = i,    \
-                .needs = "lr-decay-style=WSD", .brief = "sequences of the decay of WSD",           \
+                .needs = "lr-decay-style=WSD", .resumed = RESUMED_SCHEDULE,                        \
+                .brief = "sequences of the decay of WSD",                                          \
                 .help = "sequences at the end of WSD in which the learning rate decays")
 
 #define COURSE_DECAY_ROWS(S, m, v, i)                                                              \
     OPT_ROW(.name = "weight-decay", COURSE_ROW_AT(S, m, OPT_REAL, weight_decay), .def = "0.01",    \
             .max = 1e3, .meta = "X", .group = "training", .verbs = v, .idle = i,                   \
-            .needs = "weight-decay-incr-style=constant", .brief = "weight decay of matrices",      \
+            .needs = "weight-decay-incr-style=constant", .resumed = RESUMED_SCHEDULE,              \
+            .brief = "weight decay of matrices",                                                   \
             .help = "weight decay of matrices; vectors have none"),                                \
         OPT_ROW(.name = "start-weight-decay", COURSE_ROW_AT(S, m, OPT_REAL, start_decay),          \
                 .def = "-1", .min = -1, .max = 1e3, .meta = "X", .group = "training", .verbs = v,  \
-                .idle = i, .brief = "weight decay at the start of a run",                          \
+                .idle = i, .resumed = RESUMED_SCHEDULE,                                            \
+                .brief = "weight decay at the start of a run",                                     \
                 .help = "weight decay at the start of a run, with --weight-decay-incr-style; "     \
                         "-1 for none"),                                                            \
         OPT_ROW(.name = "end-weight-decay", COURSE_ROW_AT(S, m, OPT_REAL, end_decay), .def = "-1", \
                 .min = -1, .max = 1e3, .meta = "X", .group = "training", .verbs = v, .idle = i,    \
-                .brief = "weight decay at the end of a run",                                       \
+                .resumed = RESUMED_SCHEDULE, .brief = "weight decay at the end of a run",          \
                 .help = "weight decay at the end of a run, with --weight-decay-incr-style; "       \
                         "-1 for none"),                                                            \
         OPT_ROW(.name = "weight-decay-incr-style", COURSE_ROW_AT(S, m, OPT_CHOICE, decay_style),   \
                 .def = "constant", .meta = "constant|linear|cosine", .group = "training",          \
-                .verbs = v, .idle = i, .brief = "how weight decay grows",                          \
+                .verbs = v, .idle = i, .resumed = RESUMED_SCHEDULE,                                \
+                .brief = "how weight decay grows",                                                 \
                 .help = "how weight decay grows from --start-weight-decay to "                     \
                         "--end-weight-decay over the run; constant: it is --weight-decay")
 

@@ -191,13 +191,13 @@ struct board_argument {
     int64_t iteration;
 };
 
-static void put_argument(void *arg, const char *name, const char *text)
+static void put_argument(void *arg, const struct opt *row, const char *text)
 {
     struct board_argument *a = arg;
     char tag[TAG_SIZE];
     struct buf value = {0};
     size_t n = text ? strlen(text) : 0;
-    snprintf(tag, sizeof(tag), "%s/text_summary", name);
+    snprintf(tag, sizeof(tag), "%s/text_summary", row->name);
     for (char *p = tag; *p; p++)
         *p = *p == '-' ? '_' : *p;
     bool quoted = n > 1 && text[0] == '"' && text[n - 1] == '"' && !strchr(text, '\\');

@@ -9,7 +9,7 @@
 #define COMPAT_FLAG_ROW(S, m, v)                                                                   \
     OPT_ROW(.name = "compat", .type = OPT_CHOICE, .offset = offsetof(S, m), .def = "core",         \
             .meta = "core|v1.1.5|megatron-deepspeed", .group = "machine", .verbs = v,              \
-            .brief = "whose rules: learning rate, data, log lines",                                \
+            .resumed = RESUMED_FREE, .brief = "whose rules: learning rate, data, log lines",       \
             .help = "whose --lr-rules, --data-rules and --log-format there are unless these are "  \
                     "given: Megatron core's, Megatron-LM v1.1.5's or Megatron-DeepSpeed's; "       \
                     "without it, options that one of the latter two alone has choose that one, "   \

@@ -7,10 +7,8 @@
 #include "base/cli/opt_row.h"
 #include "tests/t.h"
 #include "train/agree/build.h"
-#include "train/agree/own.h"
 #include "train/comm/comm_threads.h"
 #include "train/options/options.h"
-#include "train/options/resumed.h"
 
 enum { RANKS = 4 };
 
@@ -220,23 +218,24 @@ static void what_shapes_a_run_is_compared(void)
         "hf-config",       "tokenizer",      "tokenizer-model",          "vocab-file",
         "merge-file",      "data-path",      "data-args-path",           "train-data-path",
         "valid-data-path", "test-data-path", "per-split-data-args-path", NULL};
-    int compared = 0;
-    for (int k = 0; k < RESUMED_FREE; k++)
-        for (const char *const *at = resumed_options[k]; *at; at++) {
-            if (agree_is_own(*at) && !is_named(files, *at))
-                t_fail(__FILE__, __LINE__, "--%s may differ between ranks", *at);
-            compared += !agree_is_own(*at);
-        }
-    T_CHECK(compared > 100);
-    for (const char *const *at = agree_own_options; *at; at++) {
-        int row = opt_find(&train_table, VERB_RUN, *at, strlen(*at));
-        if (row == NO_ROW || strcmp(opt_row(&train_table, row)->name, *at) != 0)
-            t_fail(__FILE__, __LINE__, "train run has no option --%s", *at);
-    }
     static const char *const shape[] = {"tensor-model-parallel-size", "zero-stage",
                                         "ddp-bucket-size", "eval-interval", "save-interval"};
-    for (size_t i = 0; i < sizeof(shape) / sizeof(*shape); i++)
-        T_CHECK(!agree_is_own(shape[i]));
+    int compared = 0, local = 0, shapes = 0;
+    const struct opt *o;
+    for (int row = 0; (o = opt_row(&train_table, row)) != NULL; row++) {
+        if (!opt_for_verb(o, VERB_RUN) || opt_role(&train_table, row) != OPT_ROLE_VALUE)
+            continue;
+        bool state = o->resumed != RESUMED_FREE;
+        if (state && o->local && !is_named(files, o->name))
+            t_fail(__FILE__, __LINE__, "--%s may differ between ranks", o->name);
+        compared += state && !o->local;
+        local += o->local;
+        for (size_t i = 0; i < sizeof(shape) / sizeof(*shape); i++)
+            shapes += !strcmp(shape[i], o->name) && !o->local;
+    }
+    T_CHECK(compared > 100);
+    T_CHECK(local > 50);
+    T_EQ(shapes, sizeof(shape) / sizeof(*shape));
 }
 
 static void a_build_has_one_digest(void)
