@@ -31,7 +31,8 @@
 
 /*
  * Levels of kernels: a module's table of functions has a row for each, from plain C up. Where a
- * level has nothing better, its row repeats the entry of the level below.
+ * level has nothing better, its row repeats the entry of the level below. A caller takes a row that
+ * the processor has: up to simd_best().
  */
 enum simd_level { SIMD_PLAIN, SIMD_AVX2, SIMD_AVX512, SIMD_AVX512_BYTES, SIMD_LEVELS };
 

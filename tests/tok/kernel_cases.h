@@ -73,7 +73,7 @@ static inline void make_walk(struct kernel_input *m, uint64_t seed)
 static inline void run_walk(struct kernel_input *m, enum simd_level level, struct buf *out)
 {
     memset(m->pieces, 0, sizeof(m->pieces));
-    text_kernels(level)->walk(&m->ends, m->place, &m->texts, m->pieces);
+    text_kernels[level].walk(&m->ends, m->place, &m->texts, m->pieces);
     buf_add(out, m->pieces, sizeof(m->pieces));
 }
 
@@ -134,7 +134,7 @@ static inline void run_set(struct kernel_input *m, enum simd_level level, struct
         size_t n = string_of(m->place[0], id, text);
         if (!n || n > ID_BYTES_LENGTH)
             continue;
-        near = text_kernels(level)->id_bytes_set(&entry, text, n, &good);
+        near = text_kernels[level].id_bytes_set(&entry, text, n, &good);
         buf_add(out, &entry, sizeof(entry));
         buf_addc(out, (char)(near << 1 | good));
     }
@@ -157,7 +157,7 @@ static inline void run_skip(struct kernel_input *m, enum simd_level level, struc
 {
     const unsigned char *s = (const unsigned char *)m->text;
     for (size_t at = 0; at + 1 < K_TEXT; at++) {
-        at = text_kernels(level)->pair_find_skip(&m->pairs, s, K_TEXT, at);
+        at = text_kernels[level].pair_find_skip(&m->pairs, s, K_TEXT, at);
         while (at + 1 < K_TEXT && !pair_find_stands(&m->pairs, s + at))
             at++;
         buf_add(out, &at, sizeof(at));
@@ -186,8 +186,8 @@ static inline void make_four(struct kernel_input *m, uint64_t seed)
 static inline void run_four(struct kernel_input *m, enum simd_level level, struct buf *out)
 {
     size_t k = 0, at = 6, end, n = K_TEXT / 3 * 3;
-    while ((end = bpe_kernels(level)->split_point4(&m->four, m->plain_chars, m->text, at, n,
-                                                   m->place, &k)) > at)
+    while ((end = bpe_kernels[level].split_point4(&m->four, m->plain_chars, m->text, at, n,
+                                                  m->place, &k)) > at)
         at = end;
     while ((end = split_point4_find_plain(&m->four, m->plain_chars, m->text, at, n, m->place, &k)) >
            at)
@@ -219,7 +219,7 @@ static inline void run_ascii(struct kernel_input *m, enum simd_level level, stru
     for (int odd = 0; odd < 2; odd++) { /* all bytes are plain, or one is not */
         const bool *plain = odd ? m->plain : NULL;
         size_t k = 0, at = 1;
-        at = bpe_kernels(level)->split_ascii(m->cut, plain, m->text, at, K_TEXT, m->place, &k);
+        at = bpe_kernels[level].split_ascii(m->cut, plain, m->text, at, K_TEXT, m->place, &k);
         for (; at < K_TEXT && (!plain || plain[s[at]]); at++) {
             m->place[k] = (uint32_t)at;
             k += m->cut[s[at - 1]][s[at] >> 3] >> (s[at] & 7) & 1;
@@ -254,7 +254,7 @@ static inline void run_front(struct kernel_input *m, enum simd_level level, stru
 {
     size_t n = WINDOW - m->place[1] % 8, k = 0;
     struct front_words *w = &m->words;
-    cache_kernels(level)->front_find(&m->front, m->text, m->place, n, w);
+    cache_kernels[level].front_find(&m->front, m->text, m->place, n, w);
     buf_add(out, w->key, n * sizeof(*w->key));
     buf_add(out, w->other, w->others * sizeof(*w->other));
     for (size_t i = 0; i < n; i++) {
@@ -286,7 +286,7 @@ static inline void run_unpack(struct kernel_input *m, enum simd_level level, str
     static const enum ids_form form[] = {IDS_OF_16, IDS_OF_21, IDS_OF_32};
     for (size_t i = 0; i < sizeof(form) / sizeof(*form); i++) {
         size_t n = WINDOW - m->place[0] % 9;
-        n = cache_kernels(level)->ids_unpack(m->words.hash, n, form[i], m->id);
+        n = cache_kernels[level].ids_unpack(m->words.hash, n, form[i], m->id);
         buf_add(out, m->id, n * sizeof(*m->id));
     }
 }
@@ -305,7 +305,7 @@ static inline void make_unigram(struct kernel_input *m, uint64_t seed)
     buf_finish(&b);
     m->unigram = unigram_create(&m->model);
     m->state = unigram_state_create();
-    m->kernels = *sp_kernels(SIMD_PLAIN);
+    m->kernels = sp_kernels[SIMD_PLAIN];
     m->state->lanes = unigram_lanes_create(SIMD_PLAIN);
     m->state->lanes->kernels = &m->kernels;
     uint32_t at = 0, few = seed % 3 ? 5 : sizeof(part) / sizeof(*part);
@@ -339,7 +339,7 @@ static inline void run_spread(struct kernel_input *m, enum simd_level level, str
 {
     for (size_t i = 0; i < m->list.count; i++) {
         const char *text = m->text + m->list.at[i];
-        size_t n = sp_kernels(level)->spread(text, m->list.n[i], m->place);
+        size_t n = sp_kernels[level].spread(text, m->list.n[i], m->place);
         buf_add(out, m->place, n * sizeof(*m->place));
     }
 }
@@ -350,7 +350,7 @@ static inline void run_number(struct kernel_input *m, enum simd_level level, str
         size_t n = unigram_spread_plain(m->text, text_length(m), m->place);
         for (size_t i = 0; i < n; i += 9)
             m->place[i] = UNIGRAM_MARK;
-        buf_addc(out, sp_kernels(level)->number(m->unigram, m->place, n, raw));
+        buf_addc(out, sp_kernels[level].number(m->unigram, m->place, n, raw));
         buf_add(out, m->place, n * sizeof(*m->place));
     }
 }
@@ -359,7 +359,7 @@ static inline void run_number(struct kernel_input *m, enum simd_level level, str
 static inline void run_paths(struct kernel_input *m, enum simd_level level, struct buf *out)
 {
     struct tok_ids ids = {0};
-    m->kernels.paths = sp_kernels(level)->paths;
+    m->kernels.paths = sp_kernels[level].paths;
     unigram_learn_list(m->unigram, m->state, &m->list);
     for (size_t i = 0; i < m->list.count; i++)
         unigram_learnt(m->unigram, m->state, i, &ids);

@@ -33,10 +33,10 @@ static void levels_give_the_same(void)
 static void rows_are_whole(void)
 {
     for (enum simd_level level = SIMD_PLAIN; level <= simd_best(); level++) {
-        const struct text_kernels *t = text_kernels(level);
-        const struct bpe_kernels *b = bpe_kernels(level);
-        const struct cache_kernels *c = cache_kernels(level);
-        const struct sp_kernels *s = sp_kernels(level);
+        const struct text_kernels *t = &text_kernels[level];
+        const struct bpe_kernels *b = &bpe_kernels[level];
+        const struct cache_kernels *c = &cache_kernels[level];
+        const struct sp_kernels *s = &sp_kernels[level];
         T_CHECK(t->walk && t->id_bytes_set && t->id_bytes_put && t->pair_find_skip);
         T_CHECK(b->split_point4 && b->split_ascii && c->front_find && c->ids_unpack);
         T_CHECK(s->spread && s->number && s->paths);
@@ -52,7 +52,7 @@ static void limits_are_alike(void)
         float want[WORD_LIST];
         make_unigram(&m, seed);
         for (enum simd_level level = SIMD_PLAIN; level <= simd_best(); level++) {
-            m.kernels = *sp_kernels(level);
+            m.kernels = sp_kernels[level];
             unigram_learn_list(m.unigram, m.state, &m.list);
             for (size_t i = 0; i < m.list.count; i++) {
                 float got = unigram_learnt(m.unigram, m.state, i, &ids);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/bpe/kernels.h"
 
-const struct bpe_kernels bpe_kernel_rows[SIMD_LEVELS] = {
+const struct bpe_kernels bpe_kernels[SIMD_LEVELS] = {
     [SIMD_PLAIN] = {split_point4_find_plain, split_ascii_plain},
 #ifdef __x86_64__
     [SIMD_AVX2] = {split_point4_find_plain, split_ascii_plain},

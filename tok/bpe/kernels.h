@@ -29,13 +29,7 @@ struct bpe_kernels {
     split_ascii_fn *split_ascii;
 };
 
-extern const struct bpe_kernels bpe_kernel_rows[SIMD_LEVELS];
-
-/* The row of a level that the processor has. */
-static inline const struct bpe_kernels *bpe_kernels(enum simd_level level)
-{
-    return &bpe_kernel_rows[level];
-}
+extern const struct bpe_kernels bpe_kernels[SIMD_LEVELS];
 
 split_point4_fn split_point4_find_plain, split_point4_find_avx512;
 split_ascii_fn split_ascii_plain, split_ascii_avx512;

@@ -15,5 +15,5 @@ size_t cut_ascii(const unsigned char cut[128][16], const bool plain[128], const 
 {
     if ((unsigned char)text[at - 1] & 0x80)
         return at;
-    return bpe_kernels(simd_best())->split_ascii(cut, plain, text, at, n, start, k);
+    return bpe_kernels[simd_best()].split_ascii(cut, plain, text, at, n, start, k);
 }

@@ -83,5 +83,5 @@ size_t split_point4_find_plain(const struct split_point4 *t, const uint64_t *pla
 size_t split_point4_find(const struct split_point4 *t, const uint64_t *plain, const char *text,
                          size_t at, size_t n, uint32_t *start, size_t *k)
 {
-    return bpe_kernels(simd_best())->split_point4(t, plain, text, at, n, start, k);
+    return bpe_kernels[simd_best()].split_point4(t, plain, text, at, n, start, k);
 }

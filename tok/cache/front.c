@@ -51,5 +51,5 @@ void word_front_find_plain(const struct word_front *f, const char *text, const u
 void word_front_find(const struct word_front *f, const char *text, const uint32_t *start, size_t n,
                      struct front_words *w)
 {
-    cache_kernels(f->at ? simd_best() : SIMD_PLAIN)->front_find(f, text, start, n, w);
+    cache_kernels[f->at ? simd_best() : SIMD_PLAIN].front_find(f, text, start, n, w);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/cache/kernels.h"
 
-const struct cache_kernels cache_kernel_rows[SIMD_LEVELS] = {
+const struct cache_kernels cache_kernels[SIMD_LEVELS] = {
     [SIMD_PLAIN] = {word_front_find_plain, ids_unpack_plain},
 #ifdef __x86_64__
     [SIMD_AVX2] = {word_front_find_plain, ids_unpack_plain},

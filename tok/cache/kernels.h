@@ -23,13 +23,7 @@ struct cache_kernels {
     ids_unpack_fn *ids_unpack;
 };
 
-extern const struct cache_kernels cache_kernel_rows[SIMD_LEVELS];
-
-/* The row of a level that the processor has. */
-static inline const struct cache_kernels *cache_kernels(enum simd_level level)
-{
-    return &cache_kernel_rows[level];
-}
+extern const struct cache_kernels cache_kernels[SIMD_LEVELS];
 
 front_find_fn word_front_find_plain, word_front_find_avx512;
 ids_unpack_fn ids_unpack_plain, ids_unpack_avx512;

@@ -18,5 +18,5 @@ size_t ids_unpack_plain(const uint64_t *ids, size_t n, enum ids_form bits, int32
 
 size_t ids_unpack(const uint64_t *ids, size_t n, enum ids_form bits, int32_t *to)
 {
-    return cache_kernels(simd_best())->ids_unpack(ids, n, bits, to);
+    return cache_kernels[simd_best()].ids_unpack(ids, n, bits, to);
 }

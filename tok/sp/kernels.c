@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/sp/kernels.h"
 
-const struct sp_kernels sp_kernel_rows[SIMD_LEVELS] = {
+const struct sp_kernels sp_kernels[SIMD_LEVELS] = {
     [SIMD_PLAIN] = {unigram_spread_plain, unigram_number_plain, unigram_paths_plain},
 #ifdef __x86_64__
     [SIMD_AVX2] = {unigram_spread_plain, unigram_number_plain, unigram_paths_plain},

@@ -45,13 +45,7 @@ struct sp_kernels {
     unigram_paths_fn *paths;
 };
 
-extern const struct sp_kernels sp_kernel_rows[SIMD_LEVELS];
-
-/* The row of a level that the processor has. */
-static inline const struct sp_kernels *sp_kernels(enum simd_level level)
-{
-    return &sp_kernel_rows[level];
-}
+extern const struct sp_kernels sp_kernels[SIMD_LEVELS];
 
 unigram_spread_fn unigram_spread_plain, unigram_spread_avx512;
 unigram_number_fn unigram_number_plain, unigram_number_avx512;

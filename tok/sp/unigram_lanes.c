@@ -18,8 +18,8 @@ _Static_assert((int)WORD_LIST <= (int)AHO_CORASICK_TEXTS, "a list is walked in o
 struct unigram_lanes *unigram_lanes_create(enum simd_level level)
 {
     struct unigram_lanes *w = mem_new(1, sizeof(*w));
-    w->kernels = sp_kernels(level);
-    w->walk = text_kernels(level)->walk;
+    w->kernels = &sp_kernels[level];
+    w->walk = text_kernels[level].walk;
     return w;
 }
 

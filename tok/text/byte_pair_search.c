@@ -34,7 +34,7 @@ size_t pair_find_skip_plain(const struct pair_find *f, const unsigned char *text
 size_t pair_find_next(const struct pair_find *f, const char *text, size_t n, size_t at)
 {
     const unsigned char *s = (const unsigned char *)text;
-    at = text_kernels(simd_best())->pair_find_skip(f, s, n, at);
+    at = text_kernels[simd_best()].pair_find_skip(f, s, n, at);
     while (at + 1 < n && !pair_find_stands(f, s + at))
         at++;
     return at + 1 < n || (at < n && f->group_of[s[at]]) ? at : n;

@@ -51,7 +51,7 @@ void id_bytes_set(struct id_bytes_table *s, size_t id, const char *p, size_t n, 
     struct id_bytes_entry *to = &s->of[id];
     bool good = true;
     int tag = mark;
-    if (n && n <= ID_BYTES_LENGTH && text_kernels(simd_best())->id_bytes_set(to, p, n, &good)) {
+    if (n && n <= ID_BYTES_LENGTH && text_kernels[simd_best()].id_bytes_set(to, p, n, &good)) {
         tag |= (int)n;
     } else {
         *to = (struct id_bytes_entry){0};
@@ -114,13 +114,13 @@ static unsigned put_all(const struct id_bytes_table *s, const int32_t *id, size_
 unsigned id_bytes_append_by(const struct id_bytes_table *s, const int32_t *id, size_t n,
                             struct buf *out, enum simd_level level)
 {
-    return put_all(s, id, n, out, text_kernels(level)->id_bytes_put);
+    return put_all(s, id, n, out, text_kernels[level].id_bytes_put);
 }
 
 unsigned id_bytes_append(const struct id_bytes_table *s, const int32_t *id, size_t n,
                          struct buf *out)
 {
-    return put_all(s, id, n, out, text_kernels(n >= 4 ? simd_best() : SIMD_PLAIN)->id_bytes_put);
+    return put_all(s, id, n, out, text_kernels[n >= 4 ? simd_best() : SIMD_PLAIN].id_bytes_put);
 }
 
 /* The ids up to the last position among the first k that is not inside a run of bytes; if there is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/text/kernels.h"
 
-const struct text_kernels text_kernel_rows[SIMD_LEVELS] = {
+const struct text_kernels text_kernels[SIMD_LEVELS] = {
     [SIMD_PLAIN] = {aho_corasick_walk_plain, id_bytes_set_plain, id_bytes_put_plain,
                     pair_find_skip_plain},
 #ifdef __x86_64__

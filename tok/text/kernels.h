@@ -44,13 +44,7 @@ struct text_kernels {
     pair_find_skip_fn *pair_find_skip;
 };
 
-extern const struct text_kernels text_kernel_rows[SIMD_LEVELS];
-
-/* The row of a level that the processor has. */
-static inline const struct text_kernels *text_kernels(enum simd_level level)
-{
-    return &text_kernel_rows[level];
-}
+extern const struct text_kernels text_kernels[SIMD_LEVELS];
 
 aho_corasick_walk_fn aho_corasick_walk_plain, aho_corasick_walk_avx512;
 id_bytes_set_fn id_bytes_set_plain, id_bytes_set_avx512;

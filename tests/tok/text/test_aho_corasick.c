@@ -100,7 +100,7 @@ static void check_texts(const struct made *m, const char *text, const uint32_t *
         t.end[t.n] = n;
         t.n += start[i] < start[i + 1];
     }
-    text_kernels(simd_best())->walk(&m->ends, number, &t, last);
+    text_kernels[simd_best()].walk(&m->ends, number, &t, last);
     aho_corasick_walk_plain(&m->ends, number, &t, plain);
     for (size_t i = 0, k = 0; i < TEXTS; i++) {
         uint32_t state = AHO_CORASICK_ROOT, to = t.to[k];
@@ -146,7 +146,7 @@ static void no_pieces(void)
     static const struct aho_corasick_texts t = {.n = 1, .end = {2}};
     aho_corasick_init(&a, NULL, 0, mem_new(1, sizeof(*a.piece)));
     last[AHO_CORASICK_LANES] = 1;
-    text_kernels(simd_best())->walk(&a, (const uint32_t[]){'a' + 1, 0}, &t, last);
+    text_kernels[simd_best()].walk(&a, (const uint32_t[]){'a' + 1, 0}, &t, last);
     T_EQ(last[0], 0);
     T_EQ(last[AHO_CORASICK_LANES], 0);
     aho_corasick_finish(&a);
