@@ -245,6 +245,39 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
     m->ops->layer = -1;
 }
 
+/* The backward pass of attention or MLP between the stream and its products: dsub and the input y,
+ * all rows of them, and where the gradient of y becomes a sum. */
+struct branch {
+    struct tensor dsub, y, dy, part;
+    struct comm_ticket all_y;
+    size_t mark;
+};
+
+static struct branch branch_begin(struct model *m, const struct model_pass *p, struct tensor y)
+{
+    struct branch b = {.dy = stream_rows(m, p, m->a.dy), .mark = slab_mark(m->ops->workspace)};
+    struct comm_ticket all;
+    b.dsub = stream_gather(m, stream_rows(m, p, m->a.dsub), &all);
+    b.y = stream_gather(m, stream_rows(m, p, y), &b.all_y);
+    b.part = stream_partial(m, b.dy);
+    comm_wait(m->comm, all);
+    return b;
+}
+
+/* From d, the gradient of y w^T + bias: dy, and the gradients of w and its bias. */
+static void branch_end(struct model *m, const struct branch *b, struct tensor d, struct tensor w,
+                       struct tensor dw, struct tensor dbias)
+{
+    op_matmul(m->ops, &(struct matmul_args){.y = b->part, .a = d, .b = w});
+    struct comm_ticket sum = stream_reduce(m, b->dy, b->part);
+    comm_wait(m->comm, b->all_y);
+    op_matmul(m->ops,
+              &(struct matmul_args){
+                  .y = dw, .a = d, .b = b->y, .ta = true, .accumulate = true, .dbias = dbias});
+    comm_wait(m->comm, sum);
+    slab_reset(m->ops->workspace, b->mark);
+}
+
 /* dsub -> dy (gradient of y2), and the MLP's weight gradients */
 static void mlp_backward(struct model *m, const struct model_pass *p, int l)
 {
@@ -252,38 +285,26 @@ static void mlp_backward(struct model *m, const struct model_pass *p, int l)
     const struct layer_acts *a = &m->a.layer[l];
     int64_t n = p->n;
     struct slab *ws = m->ops->workspace;
-    size_t mark = slab_mark(ws);
-    struct comm_ticket all, all_y;
-    struct tensor dsub = stream_gather(m, stream_rows(m, p, m->a.dsub), &all);
-    struct tensor y = stream_gather(m, stream_rows(m, p, a->y2), &all_y);
+    struct branch b = branch_begin(m, p, a->y2);
     struct tensor dpre = slab_2d(ws, m->ops->real, n, a->pre.size[1]);
-    struct tensor dy = stream_rows(m, p, m->a.dy), part = stream_partial(m, dy);
     struct tensor pre = tensor_rows(a->pre, 0, n), h = tensor_rows(a->h, 0, n);
 
-    comm_wait(m->comm, all);
     if (spec_gated(m->spec)) {
         struct tensor dh = slab_2d(ws, m->ops->real, n, h.size[1]);
-        op_matmul(m->ops, &(struct matmul_args){.y = dh, .a = dsub, .b = w->down});
+        op_matmul(m->ops, &(struct matmul_args){.y = dh, .a = b.dsub, .b = w->down});
         op_glu_bwd(m->ops,
                    &(struct glu_bwd_args){.dx = dpre, .dy = dh, .x = pre, .act = glu_of(m->spec)});
     } else {
         op_matmul(m->ops, &(struct matmul_args){.y = dpre,
-                                                .a = dsub,
+                                                .a = b.dsub,
                                                 .b = w->down,
                                                 .pre = pre,
                                                 .act = act_of(m->spec),
                                                 .act_bwd = true});
     }
     op_matmul(m->ops, &(struct matmul_args){
-                          .y = g->down, .a = dsub, .b = h, .ta = true, .accumulate = true});
-    op_matmul(m->ops, &(struct matmul_args){.y = part, .a = dpre, .b = w->up});
-    struct comm_ticket sum = stream_reduce(m, dy, part);
-    comm_wait(m->comm, all_y);
-    op_matmul(m->ops,
-              &(struct matmul_args){
-                  .y = g->up, .a = dpre, .b = y, .ta = true, .accumulate = true, .dbias = g->up_b});
-    comm_wait(m->comm, sum);
-    slab_reset(ws, mark);
+                          .y = g->down, .a = b.dsub, .b = h, .ta = true, .accumulate = true});
+    branch_end(m, &b, dpre, w->up, g->up, g->up_b);
 }
 
 /* dsub -> dy (gradient of y1), and the attention's weight gradients */
@@ -293,21 +314,16 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
     const struct layer_acts *a = &m->a.layer[l];
     int64_t n = p->n;
     struct slab *ws = m->ops->workspace;
-    size_t mark = slab_mark(ws);
-    struct comm_ticket all, all_y;
-    struct tensor dsub = stream_gather(m, stream_rows(m, p, m->a.dsub), &all);
-    struct tensor y = stream_gather(m, stream_rows(m, p, a->y1), &all_y);
+    struct branch b = branch_begin(m, p, a->y1);
     struct tensor datt = slab_2d(ws, m->ops->real, n, a->att.size[1]);
     struct tensor dqkv = slab_2d(ws, m->ops->real, n, a->qkv.size[1]);
-    struct tensor dy = stream_rows(m, p, m->a.dy), part = stream_partial(m, dy);
     struct qkv_heads d = model_heads(m, dqkv);
 
-    comm_wait(m->comm, all);
     if (m->recompute.kind == RECOMPUTE_SELECTIVE && !FAULT("recompute_attention"))
         attention_run_again(m, p, l);
-    op_matmul(m->ops, &(struct matmul_args){.y = datt, .a = dsub, .b = w->out});
+    op_matmul(m->ops, &(struct matmul_args){.y = datt, .a = b.dsub, .b = w->out});
     op_matmul(m->ops, &(struct matmul_args){.y = g->out,
-                                            .a = dsub,
+                                            .a = b.dsub,
                                             .b = tensor_rows(a->att, 0, n),
                                             .ta = true,
                                             .accumulate = true});
@@ -315,15 +331,7 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
     rotate(m, p, l, d.qk, true);
     norm_heads_bwd(m, p, d.q, w->q_norm, g->q_norm, (const struct tensor[]){a->q_pre, a->q_rstd});
     norm_heads_bwd(m, p, d.k, w->k_norm, g->k_norm, (const struct tensor[]){a->k_pre, a->k_rstd});
-    op_matmul(m->ops, &(struct matmul_args){.y = part, .a = dqkv, .b = w->qkv});
-    struct comm_ticket sum = stream_reduce(m, dy, part);
-    comm_wait(m->comm, all_y);
-    op_matmul(
-        m->ops,
-        &(struct matmul_args){
-            .y = g->qkv, .a = dqkv, .b = y, .ta = true, .accumulate = true, .dbias = g->qkv_b});
-    comm_wait(m->comm, sum);
-    slab_reset(ws, mark);
+    branch_end(m, &b, dqkv, w->qkv, g->qkv, g->qkv_b);
 }
 
 /* dy (gradient of y2) -> dsub */

@@ -357,45 +357,54 @@ static void need_segments(struct check c, struct tensor t, int64_t first)
     need_contiguous(c, "segments", t);
 }
 
-void op_adamw(struct ops *o, const struct adamw_args *a)
+/* A tensor of the parameters' shape. */
+static void need_like(struct check c, const char *what, struct tensor t, enum dtype type,
+                      struct tensor p)
 {
-    struct check c = CHECK_OF(OP_ADAMW);
-    const struct tensor all[] = {a->p, a->m, a->v, a->g, a->copy};
-    const char *const what[] = {"p", "m", "v", "g", "copy"};
-    const enum dtype type[] = {c.o->master, c.o->moment[0], c.o->moment[1], c.o->grad, c.o->real};
-    for (int i = 0; i < (tensor_none(a->copy) ? 4 : 5); i++) {
-        ops_need(c, what[i], all[i], type[i], a->p.rank, a->p.size);
-        need_contiguous(c, what[i], all[i]);
+    ops_need(c, what, t, type, p.rank, p.size);
+    need_contiguous(c, what, t);
+}
+
+/* What AdamW and SGD have in common: all but the moments. */
+static void need_update(struct check c, const struct sgd_args *a)
+{
+    need_like(c, "p", a->p, c.o->master, a->p);
+    need_like(c, "g", a->g, c.o->grad, a->p);
+    if (!tensor_none(a->copy)) {
+        need_like(c, "copy", a->copy, c.o->real, a->p);
+        BUG_ON(c.o->real == c.o->master, "%s: a copy of the same type", op_name(c.op));
     }
     need_typed(c, "values", a->values, DTYPE_F64, STEP_VALUES);
     need_segments(c, a->segments, a->first);
     need_number(c, "factor", a->factor);
     if (!tensor_none(a->skip))
         need_typed(c, "skip", a->skip, DTYPE_I32, 1);
-    BUG_ON(!tensor_none(a->copy) && o->real == o->master, "adamw: a copy of the same type");
     ops_need_rounding(c, a->round);
+}
+
+void op_adamw(struct ops *o, const struct adamw_args *a)
+{
+    struct check c = CHECK_OF(OP_ADAMW);
+    need_update(c, &(struct sgd_args){.p = a->p,
+                                      .g = a->g,
+                                      .factor = a->factor,
+                                      .skip = a->skip,
+                                      .copy = a->copy,
+                                      .values = a->values,
+                                      .segments = a->segments,
+                                      .first = a->first,
+                                      .round = a->round});
+    need_like(c, "m", a->m, o->moment[0], a->p);
+    need_like(c, "v", a->v, o->moment[1], a->p);
     o->call(o, OP_ADAMW, a);
 }
 
 void op_sgd(struct ops *o, const struct sgd_args *a)
 {
     struct check c = CHECK_OF(OP_SGD);
-    const struct tensor all[] = {a->p, a->g, a->m, a->copy};
-    const char *const what[] = {"p", "g", "m", "copy"};
-    const enum dtype type[] = {c.o->master, c.o->grad, c.o->master, c.o->real};
-    for (int i = 0; i < 4; i++) {
-        if (i >= 2 && tensor_none(all[i]))
-            continue;
-        ops_need(c, what[i], all[i], type[i], a->p.rank, a->p.size);
-        need_contiguous(c, what[i], all[i]);
-    }
-    need_typed(c, "values", a->values, DTYPE_F64, STEP_VALUES);
-    need_segments(c, a->segments, a->first);
-    need_number(c, "factor", a->factor);
-    if (!tensor_none(a->skip))
-        need_typed(c, "skip", a->skip, DTYPE_I32, 1);
-    BUG_ON(!tensor_none(a->copy) && o->real == o->master, "sgd: a copy of the same type");
-    ops_need_rounding(c, a->round);
+    need_update(c, a);
+    if (!tensor_none(a->m))
+        need_like(c, "m", a->m, o->master, a->p);
     o->call(o, OP_SGD, a);
 }
 
