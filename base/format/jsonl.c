@@ -11,7 +11,10 @@
 
 enum {
     MAX_DEPTH = 1024,
-    MOST_PASSED = 63 /* lines, if json_quick rejects all */
+    MOST_PASSED = 63, /* lines, if json_quick rejects all */
+    KEYS_LISTED = 16, /* by jsonl_keys */
+    KEYS_PATH = 200,
+    KEYS_DEPTH = 8
 };
 
 struct jsonl {
@@ -367,4 +370,59 @@ int jsonl_next(struct jsonl *j, const char *p, const char *end, size_t *ret_n,
     stop = memchr(p, '\n', (size_t)(end - p));
     *ret_n = (size_t)((stop ? stop : end) - p);
     return by_walk(j, p, *ret_n, ret, e);
+}
+
+/* ---- the keys of a line, for messages ---- */
+
+struct key_list {
+    struct json_walk w;
+    struct buf *list;
+    size_t n;
+    struct buf way; /* names of the open objects, each with a dot after it */
+};
+
+static void list_key(struct key_list *k, const char *name, size_t n)
+{
+    if (k->n++ < KEYS_LISTED && k->way.len + n <= KEYS_PATH) {
+        buf_adds(k->list, k->n > 1 ? ", " : "");
+        buf_add(k->list, k->way.data, k->way.len);
+        buf_add(k->list, name, n);
+    } else if (k->n == KEYS_LISTED + 1) {
+        buf_adds(k->list, ", ...");
+    }
+}
+
+/* Escapes stay as they are. */
+static void list_object(struct key_list *k, size_t depth)
+{
+    struct json_walk *w = &k->w;
+    const char *name;
+    size_t n, way = k->way.len;
+    bool escaped;
+    w->i++;
+    while (json_peek(w) == '"' && !json_take_string(w, &name, &n, &escaped) &&
+           !json_take(w, ':', "':' after a key")) {
+        if (json_peek(w) == '{' && depth < KEYS_DEPTH && way + n < KEYS_PATH) {
+            buf_add(&k->way, name, n);
+            buf_addc(&k->way, '.');
+            list_object(k, depth + 1);
+            k->way.len = way;
+        } else {
+            list_key(k, name, n);
+            if (json_skip(w))
+                return;
+        }
+        w->i += json_peek(w) == ',';
+    }
+    w->i++;
+}
+
+void jsonl_keys(const char *line, size_t n, struct buf *ret)
+{
+    struct key_list k = {.w = {.p = line, .max_depth = MAX_DEPTH}, .list = ret};
+    struct json_scan *scan = json_scan_create();
+    if (!json_scan_run(scan, line, n, &k.w.at, &k.w.n, NULL) && json_peek(&k.w) == '{')
+        list_object(&k, 0);
+    buf_finish(&k.way);
+    json_scan_destroy(scan);
 }

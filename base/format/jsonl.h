@@ -86,8 +86,9 @@ int jsonl_next(struct jsonl *j, const char *p, const char *end, size_t *ret_n,
                struct jsonl_value *ret, struct err *e);
 
 /*
- * Appends the keys of a valid line in the form that jsonl_create takes ("a.b" for the field b of
- * the object a), separated by ", ", for messages; of many only the first.
+ * Appends the keys of a valid line (with JSONL_PADDING readable bytes after it) in the form that
+ * jsonl_create takes ("a.b" for the field b of the object a), separated by ", ", for messages; of
+ * many only the first.
  */
 void jsonl_keys(const char *line, size_t n, struct buf *ret);
 

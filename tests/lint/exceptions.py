@@ -102,7 +102,6 @@ SHARED_HEADERS = {
 
     # a public header with more than one file behind it: the caller need not know which
     "base/format/json.h": "json_write.c",
-    "base/format/jsonl.h": "jsonl_keys.c",
     "dataset/index/maps.h": "maps_file.c",
     "dataset/sample/batch.h": "loader.c",
     "dataset/shard/shard.h": "check.c",

@@ -527,15 +527,17 @@ static void keys_are_listed(void)
         {"{\"m\": {\"text\": \"t\", \"l\": [1, {\"k\": 2}]}, \"id\": null}", "m.text, m.l, id"},
         {"{\"o\":{},\"p\":[[]],\"q\":-1.5e3}", "p, q"},
         {"{\"\u3042\": true}", "\u3042"},
+        {"{\"a\\\"b\": [\"{\", {}], \"c\": {\"d\": {}}, \"e\": false}", "a\\\"b, e"},
         {"[1, 2]", ""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct buf b = {0};
-        char *line = mem_strdup(cases[i][0]);
-        jsonl_keys(line, strlen(line), &b);
+        struct buf line = {0}, b = {0};
+        buf_adds(&line, cases[i][0]);
+        buf_reserve(&line, JSONL_PADDING);
+        jsonl_keys(line.data, line.len, &b);
         T_STR(buf_str(&b), cases[i][1]);
+        buf_finish(&line);
         buf_finish(&b);
-        free(line);
     }
 }
 
@@ -545,6 +547,7 @@ static void of_many_keys_the_first_are_listed(void)
     for (int i = 0; i < 20; i++)
         buf_addf(&line, "%s\"k%d\": %d", i ? ", " : "{", i, i);
     buf_adds(&line, "}");
+    buf_reserve(&line, JSONL_PADDING);
     jsonl_keys(line.data, line.len, &b);
     T_CHECK(strstr(buf_str(&b), "k0, k1") && strstr(b.data, "k15, ...") && !strstr(b.data, "k16"));
     buf_finish(&line);
