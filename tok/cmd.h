@@ -169,19 +169,12 @@ void cmd_unused_keys(const struct cli *c, bool had_keys);
 int cmd_survey(const struct cli *c, struct facts *f, const struct tokenizer *t,
                const struct recipe *r, struct err *e);
 
-/* How often each id occurs in a corpus; the caller frees it in any case. */
-int cmd_count(const struct cli *c, const struct opt_list *corpus, const struct tokenizer *t,
-              uint64_t **ret, struct err *e);
-
 /* Logs what a recipe's target does not keep. */
 void cmd_say_notes(const struct recipe *r);
 
 /* Opens what a recipe was written as, from the temporary files. */
 int cmd_open_staged(const struct recipe *r, enum recipe_format format, enum tok_type type,
                     const struct recipe_file *staged, struct tokenizer **ret, struct err *e);
-
-/* Opens a tokenizer named as an argument, without its template. */
-int cmd_open(const struct cli *c, const char *path, struct tokenizer **ret, struct err *e);
 
 /* Runs a corpus through `with`; rows of `f` for the first `most` stretches. */
 int cmd_compare(const struct cli *c, const char *const *path, size_t npath, struct compare *with,

@@ -17,7 +17,8 @@
 
 enum { EXAMPLES = 8 };
 
-int cmd_open(const struct cli *c, const char *path, struct tokenizer **ret, struct err *e)
+/* Opens a tokenizer named as an argument, without its template. */
+static int cmd_open(const struct cli *c, const char *path, struct tokenizer **ret, struct err *e)
 {
     struct tok_options o = {.path = path,
                             .pattern = c->tok.pattern,

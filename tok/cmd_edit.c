@@ -144,8 +144,9 @@ static int count_text(void *arg, const char *text, size_t n, struct err *e)
     return code;
 }
 
-int cmd_count(const struct cli *c, const struct opt_list *corpus, const struct tokenizer *t,
-              uint64_t **ret, struct err *e)
+/* How often each id occurs in a corpus; the caller frees it in any case. */
+static int cmd_count(const struct cli *c, const struct opt_list *corpus, const struct tokenizer *t,
+                     uint64_t **ret, struct err *e)
 {
     struct counts n = {.t = t, .work = tok_work_create(t)};
     n.count = mem_new((size_t)tok_info(t)->vocab_size + 1, sizeof(*n.count));

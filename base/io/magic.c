@@ -220,8 +220,8 @@ static void guess_encoding(const char *p, size_t n, char ret[32])
 #endif
 }
 
-int magic_check_utf8(const char *name, const void *p, size_t n, const char *otherwise,
-                     struct err *e)
+static int magic_check_utf8(const char *name, const void *p, size_t n, const char *otherwise,
+                            struct err *e)
 {
     const unsigned char *b = p;
     char encoding[32], cure[160];

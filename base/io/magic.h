@@ -49,14 +49,11 @@ int magic_check_text(const char *name, const void *p, size_t n, const char *othe
                      struct err *e);
 
 /*
- * ERR_DATA if the text is in another encoding than UTF-8: of its first MAGIC_LOOK bytes that are
- * not ASCII most, and at least 4, are of no valid character. The hint is iconv's command with the
- * encoding that uchardet takes it for, where that library is there. magic_check_text and
- * magic_check_file have this check, too. The second: of the beginning of a regular file, which may
- * be compressed.
+ * ERR_DATA if a regular file, which may be compressed, begins with text in another encoding than
+ * UTF-8: of its first MAGIC_LOOK bytes that are not ASCII most, and at least 4, are of no valid
+ * character. The hint is iconv's command with the encoding that uchardet takes it for, where that
+ * library is there. magic_check_text and magic_check_file have this check, too.
  */
-int magic_check_utf8(const char *name, const void *p, size_t n, const char *otherwise,
-                     struct err *e);
 int magic_check_utf8_file(const char *path, struct err *e);
 
 /* The same error for a file known to be `m`. */

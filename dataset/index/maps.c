@@ -166,7 +166,7 @@ struct maps_late *maps_late_create(void)
     return l;
 }
 
-bool maps_touched(const struct maps *m)
+static bool maps_touched(const struct maps *m)
 {
     return !m->late || atomic_load_explicit(&m->late->touched, memory_order_acquire);
 }

@@ -126,7 +126,6 @@ int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const st
 
 /* Call before reading the arrays. ERR_IO if a file was replaced since it was opened. */
 int maps_touch(const struct maps *m, struct err *e);
-bool maps_touched(const struct maps *m);
 void maps_leave(struct maps *m); /* undoes maps_touch; no thread may be reading */
 
 /* Row r <= nsample of the sample map, and the k-th sample of the shuffled order, k < nsample. */

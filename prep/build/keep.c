@@ -72,7 +72,8 @@ static size_t options(struct build *b, bool keys)
     return n;
 }
 
-struct manifest build_describe(struct build *b, bool keys)
+/* The manifest of the work as far as known; with `keys`, its options include the list of keys. */
+static struct manifest build_describe(struct build *b, bool keys)
 {
     const struct build_request *q = b->q;
     const struct tok_info *info = q->tok ? tok_info(q->tok) : NULL;
@@ -382,7 +383,8 @@ int build_begin(struct build *b, struct err *e)
 /* ---- journal entries
  * ---------------------------------------------------------------------------------- */
 
-int build_mark(struct build *b, bool finished, struct err *e)
+/* Syncs everything so far, then writes the journal. */
+static int build_mark(struct build *b, bool finished, struct err *e)
 {
     if (b->pipe)
         return 0;
@@ -488,6 +490,17 @@ static int derive(struct build *b, struct err *e)
     return code;
 }
 
+static int build_give_name(const struct build_output *o, struct err *e)
+{
+    char *name = path_base(o->prefix), *idx = mem_printf("%s/%s.idx", o->at.folder, name);
+    bool done;
+    int code = file_exists(idx) ? commit_publish(o->at.folder, o->prefix, &done, e)
+                                : commit_finish(o->prefix, e);
+    free(name);
+    free(idx);
+    return code;
+}
+
 int build_finish(struct build *b, struct err *e)
 {
     int code = build_mark(b, false, e);
@@ -514,17 +527,6 @@ int build_finish(struct build *b, struct err *e)
         code = build_remove_stale(b, e);
     if (!code)
         remove_work(b);
-    return code;
-}
-
-int build_give_name(const struct build_output *o, struct err *e)
-{
-    char *name = path_base(o->prefix), *idx = mem_printf("%s/%s.idx", o->at.folder, name);
-    bool done;
-    int code = file_exists(idx) ? commit_publish(o->at.folder, o->prefix, &done, e)
-                                : commit_finish(o->prefix, e);
-    free(name);
-    free(idx);
     return code;
 }
 

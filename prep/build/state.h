@@ -98,16 +98,10 @@ void build_tell(struct build *b);
 /* Looks at what exists: sets state, loads the journal. ERR_USAGE for outputs of other work. */
 int build_look(struct build *b, struct err *e);
 
-/* The manifest of the work as far as known; with `keys`, its options include the list of keys. */
-struct manifest build_describe(struct build *b, bool keys);
-
 /* Opens the writers and restores the position of the journal. */
 int build_begin(struct build *b, struct err *e);
 
-/* Syncs everything so far, then writes the journal. */
-int build_mark(struct build *b, bool finished, struct err *e);
-
-/* The same, if the interval has passed. */
+/* Syncs everything so far, then writes the journal, if the interval has passed. */
 int build_mark_in_time(struct build *b, struct err *e);
 
 /* Completes and syncs all shards before the first one is renamed. */
@@ -118,7 +112,6 @@ int build_give_names(struct build *b, bool *ret_done, struct err *e);
 
 /* Sets an output's temporary place. */
 void build_place(struct build *b, struct build_output *o);
-int build_give_name(const struct build_output *o, struct err *e);
 
 /* ---- split.c: --shard-size ------------------------------------------------------------ */
 

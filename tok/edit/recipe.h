@@ -178,10 +178,6 @@ void recipe_settle_tokens(struct recipe *r);
 /* ---- writing -------------------------------------------------------------------------------- */
 
 void write_hf(const struct recipe *r, struct buf *b);
-void write_vocab_json(const struct recipe *r, struct buf *b);
-void write_merges(const struct recipe *r, struct buf *b);
-void write_tiktoken(const struct recipe *r, struct buf *b);
-void write_vocab_txt(const struct recipe *r, struct buf *b);
 void write_sp(const struct recipe *r, struct buf *b);
 
 /* The files of a recipe in its format, under a path; see recipe_files. */

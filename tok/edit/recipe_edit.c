@@ -60,7 +60,12 @@ static int add_row(struct recipe_rows *w, const struct recipe *r, const struct t
 
 /* ---- ids after all others ------------------------------------------------------------------- */
 
-bool recipe_make_room(struct recipe *r, const struct tokenizer *t, bool pieces)
+/*
+ * Added tokens that do not follow the vocabulary (recipe_tokens_follow), and all of them if
+ * `pieces` will follow, are moved into the pieces, where ids are explicit (true). So are
+ * Megatron-LM's pieces after a SentencePiece model.
+ */
+static bool recipe_make_room(struct recipe *r, const struct tokenizer *t, bool pieces)
 {
     if (r->from == RECIPE_SP) {
         for (int64_t id = (int64_t)r->npieces; id < tok_info(t)->vocab_size; id++) {

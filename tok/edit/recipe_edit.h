@@ -24,13 +24,6 @@ struct recipe_rows {
 void recipe_rows_finish(struct recipe_rows *w);
 void recipe_rows_put(const struct recipe_rows *w, struct buf *b);
 
-/*
- * Added tokens that do not follow the vocabulary (recipe_tokens_follow), and all of them if
- * `pieces` will follow, are moved into the pieces, where ids are explicit (true). So are
- * Megatron-LM's pieces after a SentencePiece model.
- */
-bool recipe_make_room(struct recipe *r, const struct tokenizer *t, bool pieces);
-
 bool recipe_is_list(const struct recipe *r);
 
 /*

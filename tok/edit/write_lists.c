@@ -11,7 +11,7 @@
 
 /* The list formats, and their files. */
 
-void write_vocab_json(const struct recipe *r, struct buf *b)
+static void write_vocab_json(const struct recipe *r, struct buf *b)
 {
     buf_addc(b, '{');
     for (size_t i = 0, any = 0; i < r->npieces; i++) {
@@ -25,7 +25,7 @@ void write_vocab_json(const struct recipe *r, struct buf *b)
     buf_addc(b, '}');
 }
 
-void write_merges(const struct recipe *r, struct buf *b)
+static void write_merges(const struct recipe *r, struct buf *b)
 {
     buf_adds(b, "#version: 0.2\n");
     for (size_t i = 0; i < r->nmerges; i++) {
@@ -38,7 +38,7 @@ void write_merges(const struct recipe *r, struct buf *b)
     }
 }
 
-void write_tiktoken(const struct recipe *r, struct buf *b)
+static void write_tiktoken(const struct recipe *r, struct buf *b)
 {
     struct buf bytes = {0};
     for (size_t i = 0; i < r->npieces; i++) {
@@ -58,7 +58,7 @@ void write_tiktoken(const struct recipe *r, struct buf *b)
     buf_finish(&bytes);
 }
 
-void write_vocab_txt(const struct recipe *r, struct buf *b)
+static void write_vocab_txt(const struct recipe *r, struct buf *b)
 {
     for (size_t i = 0; i < r->npieces; i++) {
         buf_add(b, r->piece[i].text, r->piece[i].n);

@@ -67,7 +67,8 @@ bool across_in(struct string_ref t, uint32_t c)
     return memmem(t.p, t.n, u, utf8_put(u, c)) != NULL;
 }
 
-bool across_before(const struct pipe_spec *spec, size_t i, uint32_t c)
+/* Whether step i allows a split before a character. */
+static bool across_before(const struct pipe_spec *spec, size_t i, uint32_t c)
 {
     static const enum uni_form form[] = {UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD};
     const struct norm_step *s = &spec->norm[i];
@@ -118,7 +119,8 @@ bool across_repeats(const struct pipe_spec *spec, size_t i, uint32_t c)
     return s->kind == NORM_PRECOMPILED ? c == '\r' : in_runs(runs_of(s), c);
 }
 
-bool across_grasps(const struct pipe_spec *spec, size_t i, uint32_t c)
+/* Whether the step may join the character with any that follows. */
+static bool across_grasps(const struct pipe_spec *spec, size_t i, uint32_t c)
 {
     return spec->norm[i].kind == NORM_PRECOMPILED && uni_cluster(c) == CLUSTER_PREPEND;
 }

@@ -13,16 +13,12 @@
  * strips and prefixes only at the beginning. */
 bool across_known(const struct pipe_spec *s);
 
-/* Whether step i allows a split before a character, or after one: a position needs both. */
-bool across_before(const struct pipe_spec *s, size_t i, uint32_t c);
+/* Whether step i allows a split after a character; what follows it must allow one, too. */
 bool across_behind(const struct pipe_spec *s, size_t i, uint32_t c);
 
 /* Of a character after which no split is allowed: whether the step's result for it and what follows
  * begins as the result for it alone. */
 bool across_repeats(const struct pipe_spec *s, size_t i, uint32_t c);
-
-/* Whether the step may join the character with any that follows. */
-bool across_grasps(const struct pipe_spec *s, size_t i, uint32_t c);
 
 enum across {
     ACROSS_LOOKS,  /* no split is allowed there */

@@ -71,7 +71,7 @@ bool pipe_can_open(struct pipe *p)
     return p->streams || takes_words(p);
 }
 
-struct pipe_open *pipe_open_create(void)
+static struct pipe_open *pipe_open_create(void)
 {
     return mem_own(sizeof(struct pipe_open));
 }
@@ -329,7 +329,8 @@ static int open_gap(const struct run *r, const char *text, size_t n, bool end, s
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-size_t open_enough(size_t kept)
+/* The bytes from which a text is looked at again. */
+static size_t open_enough(size_t kept)
 {
     return kept < ENOUGH / 2 ? ENOUGH : 2 * kept;
 }

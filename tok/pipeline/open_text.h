@@ -77,7 +77,6 @@ struct run {
 bool pipe_can_open(struct pipe *p);
 /* Sets p->keeps and p->keeps_most, of a text that is not encoded while it is read. */
 void pipe_find_keeper(struct pipe *p);
-struct pipe_open *pipe_open_create(void);
 void pipe_open_destroy(struct pipe_open *o); /* accepts NULL */
 
 /* As encode_part of struct tok_engine: takes all n bytes. A failure ends the text. */
@@ -113,7 +112,6 @@ void open_make_room(struct pipe_work *w, size_t n); /* of starts of pre-tokens *
 void open_drop(struct buf *b, size_t n);            /* its first n bytes */
 /* The last start of a character up to text + at, which is read. */
 size_t whole_chars(const char *text, size_t at);
-size_t open_enough(size_t kept); /* bytes from which a text is looked at again */
 
 /* open_normalize.c: the normalizer over a text that comes in parts; NULL if a step needs it whole.
  */

@@ -148,9 +148,6 @@ struct unigram_edge {
 bool unigram_next_edge(const struct unigram *u, const char *text, size_t at, size_t n,
                        struct unigram_edge *edge);
 
-/* Ends a part that the next part follows at a split point. */
-void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
-
 /* unigram_sample.c: as unigram_advance, but a random path. */
 void unigram_sample_window(const struct unigram *u, struct unigram_state *s, bool last,
                            struct tok_ids *ids);
@@ -173,14 +170,5 @@ void unigram_segments_open(struct unigram *u);
 /* Appends the normalized form of text between two split points to the window. */
 void unigram_normalize(const struct unigram *u, struct unigram_state *s, const char *text,
                        size_t n);
-
-/* Encodes raw segments of text that begins at a split point, except the text's last one; returns
- * the bytes used. */
-size_t unigram_put_segments(const struct unigram *u, struct unigram_state *s, const char *text,
-                            size_t n, bool last, struct tok_ids *ids);
-
-/* The next split point after text[0]; n: none. */
-size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const char *text,
-                        size_t n);
 
 #endif

@@ -190,8 +190,9 @@ static size_t find_segments(const struct unigram *u, struct unigram_state *s, co
     return k - 1;
 }
 
-size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const char *text,
-                        size_t n)
+/* The next split point after text[0]; n: none. */
+static size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const char *text,
+                               size_t n)
 {
     segment_make_room(u, s);
     size_t length = utf8_char(text, text + n), at = length ? length : 1;
@@ -345,8 +346,10 @@ static size_t put_some(const struct unigram *u, struct unigram_state *s, const c
     return s->start[k];
 }
 
-size_t unigram_put_segments(const struct unigram *u, struct unigram_state *s, const char *text,
-                            size_t n, bool last, struct tok_ids *ids)
+/* Encodes raw segments of text that begins at a split point, except the text's last one; returns
+ * the bytes used. */
+static size_t unigram_put_segments(const struct unigram *u, struct unigram_state *s,
+                                   const char *text, size_t n, bool last, struct tok_ids *ids)
 {
     size_t used = 0, k = 1;
     segment_make_room(u, s);
@@ -443,7 +446,9 @@ float unigram_ended(const struct unigram_state *s)
     return s->ended;
 }
 
-void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
+/* Ends a part that the next part follows at a split point. */
+static void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s,
+                               struct tok_ids *ids)
 {
     size_t used = put_unigram(u, s, s->rest.data, s->rest.len, true, ids);
     BUG_ON(used < s->rest.len || s->norm.held, "%zu bytes of a text were left", s->rest.len - used);

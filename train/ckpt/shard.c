@@ -292,7 +292,8 @@ void ckpt_shard_entry(const struct ckpt_shard *s, size_t i, const char **ret_nam
     *ret_box = s->entry[i].box;
 }
 
-uint64_t ckpt_shard_bytes(const struct ckpt_shard *s)
+/* The bytes of all files, headers included, after ckpt_shard_begin. */
+static uint64_t ckpt_shard_bytes(const struct ckpt_shard *s)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < s->nfiles; i++)

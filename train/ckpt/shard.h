@@ -83,9 +83,6 @@ int ckpt_shard_write_all(struct ckpt_shard *s, const struct box_mem *mem, int th
 /* Syncs and closes the files, and appends the fragment. */
 int ckpt_shard_end(struct ckpt_shard *s, struct buf *fragment, struct err *e);
 
-/* The bytes of all files, headers included, after ckpt_shard_begin. */
-uint64_t ckpt_shard_bytes(const struct ckpt_shard *s);
-
 /* Takes NULL. The files of one that did not end are removed with the writer's folder. */
 void ckpt_shard_destroy(struct ckpt_shard *s);
 

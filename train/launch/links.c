@@ -94,7 +94,8 @@ socklen_t links_address_size(const struct sockaddr_storage *a)
     return a->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-void links_address_text(const struct sockaddr_storage *a, char *ret, size_t size)
+/* "10.0.0.1 port 29500" */
+static void links_address_text(const struct sockaddr_storage *a, char *ret, size_t size)
 {
     char text[INET6_ADDRSTRLEN] = "an unknown address";
     struct in6_addr six = links_address(a);

@@ -65,7 +65,5 @@ double links_clock(void);
 struct in6_addr links_address(const struct sockaddr_storage *a);
 struct sockaddr_storage links_socket_address(const struct in6_addr *a, int port, uint32_t scope);
 socklen_t links_address_size(const struct sockaddr_storage *a);
-/* "10.0.0.1 port 29500" */
-void links_address_text(const struct sockaddr_storage *a, char *ret, size_t size);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum { ARRAYS = sizeof(struct context_rows) / sizeof(int32_t *) };
 
-int context_sets(struct context c)
+static int context_sets(struct context c)
 {
     return CONTEXT_STEPS + context_call_number(c.cp);
 }

@@ -23,7 +23,6 @@ void context_attention_bwd(struct model *m, const struct model_pass *p, int l, s
  * struct context_rows's, of which model_pass.parts (q_start: one more) elements are used.
  */
 enum { CONTEXT_WHOLE = 0, CONTEXT_STEPS = 2 };
-int context_sets(struct context c);
 /* Of all sets, for at most so many documents. */
 int64_t context_ints(struct context c, int64_t documents);
 

@@ -57,7 +57,8 @@ static void add_u32(struct buf *out, uint32_t v)
     buf_add(out, b, sizeof(b));
 }
 
-void events_record(struct buf *out, const void *payload, size_t n)
+/* One record. */
+static void events_record(struct buf *out, const void *payload, size_t n)
 {
     unsigned char length[8];
     store_u64(length, n);

@@ -54,9 +54,6 @@ struct events_limit {
  * it is not an event file. */
 int events_cut(const char *path, const struct events_limit *most, struct err *e);
 
-/* One record. */
-void events_record(struct buf *out, const void *payload, size_t n);
-
 /* CRC-32C (Castagnoli); 0xE3069283 of "123456789". */
 uint32_t events_crc32c(const void *p, size_t n);
 

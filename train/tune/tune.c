@@ -146,8 +146,9 @@ static void print_row(struct buf *b, const struct ops_choice *c)
     buf_adds(b, "\n");
 }
 
-int tune_write(const struct tune *t, const struct ops *o, const char *path, const char *device,
-               struct err *e)
+/* The choices of `o`, and after them what else the file had. `device`: for a comment. */
+static int tune_write(const struct tune *t, const struct ops *o, const char *path,
+                      const char *device, struct err *e)
 {
     struct outfile f;
     struct buf b = {0};

@@ -40,10 +40,6 @@ struct tune_result {
 };
 struct tune_result tune_result(const struct tune *t, const struct ops *o);
 
-/* The choices of `o`, and after them what else the file had. `device`: for a comment. */
-int tune_write(const struct tune *t, const struct ops *o, const char *path, const char *device,
-               struct err *e);
-
 /* Writes the file if anything was timed, and logs that, or what differs from what was wanted. */
 int tune_report(const struct tune *t, const struct ops *o, const char *path, struct err *e);
 

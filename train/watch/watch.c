@@ -33,7 +33,7 @@ static double watch_clock(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-const char *watch_phase_name(enum watch_phase p)
+static const char *watch_phase_name(enum watch_phase p)
 {
     static const char *const names[WATCH_PHASES] = {
         [WATCH_START] = "starting",

@@ -30,8 +30,6 @@ enum watch_phase {
     WATCH_PHASES
 };
 
-const char *watch_phase_name(enum watch_phase p);
-
 /* Seconds without progress: a beat, another phase, a collective that goes on; 0: no limit. */
 struct watch_limits {
     double seconds[WATCH_PHASES];

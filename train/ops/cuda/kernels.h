@@ -22,7 +22,6 @@ void cuda_embed(struct ops *o, const void *args, void *scratch);
 void cuda_embed_bwd(struct ops *o, const void *args, void *scratch);
 void cuda_norm(struct ops *o, const void *args, void *scratch);
 void cuda_norm_bwd(struct ops *o, const void *args, void *scratch);
-void cuda_matmul(struct ops *o, const void *args, void *scratch);
 void cuda_glu(struct ops *o, const void *args, void *scratch);
 void cuda_glu_bwd(struct ops *o, const void *args, void *scratch);
 void cuda_rope(struct ops *o, const void *args, void *scratch);
@@ -61,7 +60,6 @@ void cuda_gate_bwd(struct ops *o, const void *args, void *scratch);
 
 size_t cuda_embed_bwd_scratch(const struct dev_desc *d, const void *args);
 size_t cuda_norm_bwd_scratch(const struct dev_desc *d, const void *args);
-size_t cuda_matmul_scratch(const struct dev_desc *d, const void *args);
 size_t cuda_attention_bwd_scratch(const struct dev_desc *d, const void *args);
 size_t cuda_moments_scratch(const struct dev_desc *d, const void *args);
 size_t cuda_unit_scratch(const struct dev_desc *d, const void *args);

@@ -70,7 +70,7 @@ static struct lt_shape shape_of(const struct matmul_args *a, bool tf32)
     return s;
 }
 
-size_t cuda_matmul_scratch(const struct dev_desc *d, const void *args)
+static size_t cuda_matmul_scratch(const struct dev_desc *d, const void *args)
 {
     (void)d;
     return LT_WORKSPACE + cuda_dbias_scratch(args);
@@ -149,7 +149,7 @@ static bool product(struct ops *o, const struct matmul_args *a, void *workspace)
     return fused;
 }
 
-void cuda_matmul(struct ops *o, const void *args, void *scratch)
+static void cuda_matmul(struct ops *o, const void *args, void *scratch)
 {
     const struct matmul_args *a = args;
     bool fused = false;
