@@ -37,7 +37,7 @@ static void put_gradients(const struct rank *r, const char *dir, double loss)
             const struct param_source *s = &p->source[k];
             int64_t cols = p->rank == 2 ? p->size[1] : 1;
             char *name = mem_printf("g.%s", s->name);
-            put(dir, name, (const float *)r->grads.data + p->offset + s->row * cols,
+            put(dir, name, (const float *)r->zero.grads.data + p->offset + s->row * cols,
                 (size_t)(s->size[0] * cols) * sizeof(float));
             free(name);
         }

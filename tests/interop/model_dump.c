@@ -62,7 +62,7 @@ int main(int argc, char **argv)
     /* vectors start as ones and zeros, which would hide mistakes */
     for (int i = 0; i < r.params.n; i++)
         for (int64_t k = 0; r.params.at[i].rank == 1 && k < r.params.at[i].count; k++)
-            ((float *)r.weights.data)[r.params.at[i].offset + k] += 0.01f * (float)(k % 7);
+            ((float *)r.zero.weights.data)[r.params.at[i].offset + k] += 0.01f * (float)(k % 7);
     tiny_batch(&b, 21);
     double loss = tiny_loss(&r, &b, true);
 
@@ -73,8 +73,8 @@ int main(int argc, char **argv)
 
     struct buf meta = {0}, names = {0};
     buf_addc(&names, '{');
-    put_params(&r, argv[2], "w", r.weights, &names);
-    put_params(&r, argv[2], "g", r.grads, &names);
+    put_params(&r, argv[2], "w", r.zero.weights, &names);
+    put_params(&r, argv[2], "g", r.zero.grads, &names);
     spec_to_json(&s, &meta);
     put(argv[2], "spec.json", meta.data, meta.len);
     buf_reset(&meta);
