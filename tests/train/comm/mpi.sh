@@ -39,7 +39,7 @@ for ranks in 2 4 8; do
     check "${ranks}_processes" 0 $? . 0
 done
 run 4 late
-check a_missing_rank_is_named 70 $? "waited 0.5 s for rank 3 in call 1 of the data-parallel group (all-reduce)" 4
+check a_missing_rank_is_named 70 $? "waited 5 s for rank 3 in call 1 of the data-parallel group (all-reduce)" 4
 run 2 other
 check calls_that_do_not_fit_are_named 70 $? "calls all-reduce of 6 F32" 2
 run 4 abort
