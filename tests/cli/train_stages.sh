@@ -135,3 +135,7 @@ check [ "$(cd map/iter_0000003 && echo param-*)" = "param-00000.safetensors para
 check [ "$(cd map--use-tp-pp-dp-mapping/iter_0000003 && echo param-*)" = "param-00000.safetensors param-00001.safetensors" ]
 expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --pp 2 --nproc-per-node 2 --use-tp-pp-dp-mapping
 err_has "--use-tp-pp-dp-mapping has no effect with one data-parallel process"
+expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --use-tp-pp-dp-mapping
+err_has "--use-tp-pp-dp-mapping has no effect with one data-parallel process"
+expect 0 "$TRAIN" run $tiny --train-iters 1 --no-save --nproc-per-node 2 --use-tp-pp-dp-mapping
+err_has "--use-tp-pp-dp-mapping has no effect with one pipeline stage"

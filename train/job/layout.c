@@ -137,7 +137,7 @@ static int open_world(struct job *j, struct err *e)
         log_warn("--sequence-parallel has no effect with --tensor-model-parallel-size 1");
     if (trains && o->context.comm.n && cp == 1)
         log_warn("--cp-comm-type has no effect with --context-parallel-size 1");
-    j->layout.mesh.pp_before_dp = trains && o->stages.before_data;
+    j->layout.mesh.pp_before_dp = trains && o->stages.before_data && pp > 1; /* else no order */
     if (trains)
         j->layout.mesh.ep = (int)o->experts.parallel;
     if (trains && o->experts.tensor_parallel)
