@@ -169,13 +169,12 @@ static int evaluate(struct run *r, enum part part, const char *suffix, struct er
     struct stretch s = job_stretch(j, part, at, j->o->eval_interval, j->o->full_validation);
     struct batch_layout l = job_layout(j);
     struct feed f = job_feed(j, part);
-    struct loader *in;
+    struct loader *in = NULL;
     double loss;
     watchdog_enter(j, WATCH_EVAL);
-    int code = loader_create(&f, &l, s.from, 2, &in, e);
-    if (code)
-        return code;
-    code = step_evaluate(&j->rank, in, s.micros / model_merged(&j->rank.model), &loss, e);
+    int code = job_agree(j, loader_create(&f, &l, s.from, 2, &in, e), e);
+    if (!code)
+        code = step_evaluate(&j->rank, in, s.micros / model_merged(&j->rank.model), &loss, e);
     loader_destroy(in);
     if (!code)
         journal_evaluation(&r->journal, &j->rank, suffix, part_name(part), loss);
@@ -352,14 +351,14 @@ static int write_sample(struct run *r, struct err *e)
 
 /*
  * An error that leaves the weights as they were before it ends the run after they are saved: 0, and
- * it is kept. Not where the weights themselves are in doubt, and not where other processes wait for
- * what this one did not do.
+ * it is kept. Not where the weights themselves are in doubt, and not after a fault, with which no
+ * process hears of another. All processes have the same code here.
  */
 static int end_later(struct run *r, int code, struct err *e)
 {
     const struct rank *k = &r->job->rank;
     bool doubt = code == ERR_FAULT || code == ERR_ANOMALY || code == ERR_INTEGRITY;
-    if (!code || doubt || !r->job->o->save || k->comm.world > 1 || !k->at.iteration)
+    if (!code || doubt || !r->job->o->save || k->comm.fault || !k->at.iteration)
         return code;
     r->late = *e;
     return 0;
@@ -372,7 +371,7 @@ static int one_step(struct run *r, struct err *e)
     struct step_result s;
     j->rank.loss_limit = anomaly_limit(&r->anomaly);
     int code = take_step(r, &s, e);
-    if (code && !e->step) /* a watchdog's sentence names it */
+    if (code && !e->step && e->msg[0]) /* a watchdog's sentence names it, another rank has it */
         err_wrap(e, "step %lld", (long long)j->rank.at.iteration + 1);
     if (code)
         return end_later(r, code, e);

@@ -70,6 +70,10 @@ int loader_create(const struct feed *f, const struct batch_layout *l, uint64_t c
  * calls. */
 int loader_next(struct loader *l, const struct batch **ret, struct err *e);
 
+/* After such an error, for a rank that must go on until the others know of it: a batch of ids 0
+ * without a counted label. */
+const struct batch *loader_blank(struct loader *l);
+
 /* Joins the thread. Accepts NULL. */
 void loader_destroy(struct loader *l);
 

@@ -99,6 +99,15 @@ int loader_next(struct loader *l, const struct batch **ret, struct err *e)
     return l->out->code;
 }
 
+const struct batch *loader_blank(struct loader *l)
+{
+    struct batch *b = &l->out->batch;
+    BUG_ON(!l->out->code, "no batch has failed");
+    batch_finish(b);
+    batch_init(b, l->layout.rows, l->feed.seq_length);
+    return b;
+}
+
 void loader_destroy(struct loader *l)
 {
     if (!l)

@@ -31,20 +31,35 @@ with open(sys.argv[1] + ".bin", "r+b") as f:
 t "data that cannot be read at a later step: the steps before it are saved"
 bad_copy bad 11000
 other=$(echo "$each" | sed 's/--data-path [^ ]*//; s/--split [^ ]*//')
-expect 3 "$TRAIN" run $other --data-path bad --split 100,0,0 --train-iters 170 --save kept
-err_has "error: step "
-at=$(sed -n 's/^error: step \([0-9]*\): .*/\1/p' .err)
-check [ "${at:-0}" -gt 1 ]
-has_file "kept/iter_$(printf %07d $((${at:-1} - 1)))"
-err_has "saved step $((${at:-1} - 1)) to kept"
+failing="$other --data-path bad --split 100,0,0 --train-iters 170"
+for layout in "" "--nproc-per-node 2" "--nproc-per-node 2 --zero-stage 3" "--nproc-per-node 4 --pp 2 --overlap-grad-reduce"; do
+    rm -rf kept
+    expect 3 "$TRAIN" run $failing --save kept $layout
+    at=$(sed -n 's/.*error: step \([0-9]*\): .*/\1/p' .err)
+    check [ "${at:-0}" -gt 1 ]
+    check [ "$(grep -c 'error: ' .err)" = 1 ]
+    has_file "kept/iter_$(printf %07d $((${at:-1} - 1)))"
+    err_has "saved step $((${at:-1} - 1)) to kept"
+done
+
+t "... with the weights of a run that ends there"
+for layout in "" "--zero-stage 1"; do
+    rm -rf kept whole
+    expect 3 "$TRAIN" run $failing --save kept --nproc-per-node 2 $layout
+    expect 0 "$TRAIN" run $failing --save whole --nproc-per-node 2 $layout --exit-interval $((${at:-1} - 1))
+    check [ "$(cat kept/iter_*/*.safetensors | sha256sum)" = "$(cat whole/iter_*/*.safetensors | sha256sum)" ]
+done
 
 t "data of an evaluation, in the run and at its end: the step is saved"
 parts=$(echo "$other" | sed 's/--eval-iters 0/--eval-iters 170/; s/--eval-interval [0-9]*//')
-for every in 3 100; do
-    rm -rf kept
-    expect 3 "$TRAIN" run $parts --train-data-path d_text_document --valid-data-path bad --train-iters 5 --eval-interval $every --save kept
-    err_has "bad"
-    has_file kept/iter_000000$([ $every = 3 ] && echo 3 || echo 5)
+for ranks in 1 2; do
+    for every in 3 100; do
+        rm -rf kept
+        expect 3 "$TRAIN" run $parts --train-data-path d_text_document --valid-data-path bad --train-iters 5 --eval-interval $every --save kept \
+            --nproc-per-node $ranks
+        err_has "bad"
+        has_file kept/iter_000000$([ $every = 3 ] && echo 3 || echo 5)
+    done
 done
 
 t "a full disk under the metrics, the curves, the times: the step is saved, exit 4"

@@ -3,6 +3,7 @@
 
 #include "base/cli/progress.h"
 #include "base/core/fault.h"
+#include "train/engine/all_ranks.h"
 #include "train/engine/pipeline.h"
 #include "train/engine/stage.h"
 #include "train/engine/step_scalars.h"
@@ -202,20 +203,49 @@ struct waiting {
     struct loader *loader;
     bool train;
     double seconds;
+    struct err failed; /* why there is no batch; code 0: there were all */
 };
 
+/* Of several ranks, one that has no batch goes on with a blank one, for the others wait for what it
+ * sends: all_have_batches is where they learn of it. */
 static int next_batch(void *arg, const struct batch **ret, struct err *e)
 {
     struct waiting *w = arg;
     double asked = clock_seconds();
     enter_phase(w->rank, w->train ? RANK_DATA : RANK_EVAL);
     rank_timer(w->rank, RANK_TIMER_BATCH, true);
-    int code = loader_next(w->loader, ret, e);
+    int code = loader_next(w->loader, ret, &w->failed);
+    if (code && w->rank->comm.world > 1) {
+        *ret = loader_blank(w->loader);
+        code = 0;
+    }
     rank_timer(w->rank, RANK_TIMER_BATCH, false);
     w->seconds += clock_seconds() - asked;
     if (w->train)
         enter_phase(w->rank, RANK_MICRO);
+    if (code)
+        *e = w->failed;
     return code;
+}
+
+/* 0 on all ranks, or the code of the first that had no batch. On a device of its own the ranks meet
+ * while it still computes the micro-batches. */
+static int all_have_batches(struct waiting *w, struct err *e)
+{
+    struct comm *c = &w->rank->comm;
+    if (!all_ranks_max(c, w->failed.code))
+        return 0;
+    if (w->failed.code)
+        *e = w->failed;
+    return all_ranks_agree(c, w->failed.code, e);
+}
+
+/* Ends a step, whose weights stay: with the calls of the ranks that others may be in already. */
+static void give_up(struct rank *r)
+{
+    reduce_gradients(&r->zero);
+    gather_weights(&r->zero);
+    r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
 }
 
 /* The values of the step that is issued: one or the other, where the step before is not known. */
@@ -264,6 +294,11 @@ int step_issue(struct rank *r, struct loader *loader, struct err *e)
     rank_timer(r, RANK_TIMER_FORWARD_BACKWARD, false);
     if (code)
         return code;
+    code = all_have_batches(&w, e);
+    if (code) {
+        give_up(r);
+        return code;
+    }
     enter_phase(r, RANK_UPDATE);
     rank_put_labels(r, &r->back[slot]->labels, in.labels);
     put_crowded(r, &r->back[slot]->crowded);
@@ -287,6 +322,8 @@ int step_evaluate(struct rank *r, struct loader *loader, int64_t micros, double 
     struct pipeline_source in = {.next = next_batch, .arg = &w};
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
     int code = pipeline_evaluate(r, &in, micros, e);
+    if (!code)
+        code = all_have_batches(&w, e);
     if (code)
         return code;
     rank_put_labels(r, &r->back[0]->labels, in.labels);

@@ -24,7 +24,8 @@ struct step_result {
 /*
  * step_issue reads the micro-batches of a step from `in` (config.micros, or by the ramp) and issues
  * it; step_complete waits for it and moves r->at on. All ranks call them together. On failure
- * (data, device, another rank) r->at and the weights are those before the step. A step may be
+ * (data, device, another rank) r->at and the weights are those before the step; data that one rank
+ * cannot read fail on all of them, before the update, as of all_ranks_agree. A step may be
  * issued while the one before it is computed, on a device of its own: issue, issue, complete,
  * issue, complete and so on. What follows from whether the step before was skipped, the device
  * finds out; the host learns of it when it completes that step, and r->at is the cursor after the
@@ -49,7 +50,7 @@ void step_drop(struct rank *r);
 void step_issue_update(struct rank *r);
 
 /* Mean loss of `micros` micro-batches from `in` and as many of each other data-parallel rank,
- * without dropout. */
+ * without dropout. What one rank cannot read fails on all of them. */
 int step_evaluate(struct rank *r, struct loader *in, int64_t micros, double *ret, struct err *e);
 
 #endif
