@@ -9,6 +9,7 @@
 #include "train/deepspeed/deepspeed.h"
 #include "train/verbs.h"
 #include "train/job/ranks.h"
+#include "train/options/rules.h"
 #include "train/ops/ops.h"
 #include "train/tensor/dev.h"
 #if WEFT_CUDA
@@ -108,6 +109,8 @@ int main(int argc, char **argv)
         spec_flags_note(&values.model, &o);
         code = spec_flags_fill(&values.model, &o, &e);
     }
+    if (!code)
+        code = rules_apply(&o, &e);
     bool told = code && place.rank > 0; /* bad options: the first process says so */
     if (!code)
         code = read_deepspeed(&o, &values, values.dry_run && !place.rank && !place.spawned, &e);

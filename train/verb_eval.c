@@ -66,7 +66,7 @@ static int open_share(struct job *j, struct share *s, struct err *e)
 {
     struct earlier_run was;
     const struct earlier_now now = {j->data_digest, j->global_batch, j->o->micro_batch,
-                                    j->seq_length};
+                                    j->seq_length, j->epoch};
     if (!j->o->eval_iters)
         return err_set(e, ERR_USAGE, "--eval-iters 0 evaluates nothing");
     if (!j->ckpt) /* a model of Hugging Face, which no run evaluated */

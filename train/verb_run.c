@@ -242,7 +242,7 @@ static int save_as_asked(struct run *r, struct err *e)
 
 static int open_train(struct run *r, struct err *e)
 {
-    struct batch_layout l = job_layout(r->job);
+    struct batch_layout l = job_train_layout(r->job);
     struct feed f = job_feed(r->job, PART_TRAIN);
     return loader_create(&f, &l, (uint64_t)r->job->rank.at.consumed, 4, &r->train, e);
 }

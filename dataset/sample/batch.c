@@ -8,7 +8,9 @@
 #include <time.h>
 
 #include "base/core/bytes.h"
+#include "base/core/fault.h"
 #include "base/core/mem.h"
+#include "dataset/sample/epochs.h"
 
 /* Labels are the next tokens; padding carries no loss, and is id 0 for the kernels. */
 static void mask_padding(const int32_t *text, uint32_t length, int32_t pad,
@@ -103,14 +105,40 @@ static void whole_rows(const struct batch_layout *l, struct batch *b)
     b->own_start = l->reset_attention_mask;
 }
 
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* The rows of a micro-batch that are there; `end` as of first_sample. */
+static uint32_t rows_there(const struct batch *b, uint64_t end)
+{
+    uint64_t left = b->first < end ? end - b->first : 0;
+    return left < b->rows && !FAULT("epoch_rows") ? (uint32_t)left : b->rows;
+}
+
+/* The rows from `there` on are padding without a loss, each a segment of its own. */
+static void pad_rows(struct batch *b, uint32_t there)
+{
+    size_t n = b->seq_length, at = there * n, all = b->rows * n;
+    for (size_t i = at; i < all; i++) {
+        b->tokens[i] = b->labels[i] = 0;
+        b->loss_mask[i] = 0;
+        b->position[i] = (int32_t)(i % n);
+    }
+    for (uint32_t q = there; q < b->rows; q++) {
+        b->masked[q] = true;
+        if (b->own_start)
+            b->start[++b->nstretch] = (int32_t)((q + 1) * n);
+    }
+}
+
 /* Rows with their own masks and boundaries; `ends` has space for one row. */
-static int fill_rows(const struct feed *f, struct batch *b, int32_t *ends, struct err *e)
+static int fill_rows(const struct feed *f, uint32_t there, struct batch *b, int32_t *ends,
+                     struct err *e)
 {
     int code = 0;
     b->nstretch = 0;
     b->own_position = b->own_start = true;
     memset(b->masked, true, b->rows);
-    for (uint32_t q = 0; q < b->rows && !code; q++) {
+    for (uint32_t q = 0; q < there && !code; q++) {
         size_t at = (size_t)q * b->seq_length;
         struct feed_row r = {.tokens = b->tokens + at,
                              .labels = b->labels + at,
@@ -124,11 +152,30 @@ static int fill_rows(const struct feed *f, struct batch *b, int32_t *ends, struc
     return code;
 }
 
-/* Number of row 0. */
+/* In epochs: the samples consumed before the step of micro-batch *micro, which is made its number
+ * in that step, and where its samples end. */
+static uint64_t find_step(const struct batch_layout *l, uint64_t consumed, uint64_t *micro,
+                          uint64_t *ret_end)
+{
+    uint64_t full = (uint64_t)l->rows * l->ranks * l->micros;
+    uint64_t begin = epochs_after(l->epoch, full, consumed, *micro / l->micros);
+    uint64_t left = l->epoch - begin % l->epoch;
+    *micro %= l->micros;
+    *ret_end = begin + (left < full ? left : full);
+    return begin;
+}
+
+/* Number of row 0, and of the first row that is missing, UINT64_MAX: none is. */
 static int first_sample(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
-                        uint64_t micro, uint64_t *ret, struct err *e)
+                        uint64_t micro, struct batch *b, uint64_t *ret_end, struct err *e)
 {
     uint64_t first = consumed, end, step;
+    b->there = 0;
+    *ret_end = UINT64_MAX;
+    if (l->epoch) {
+        first = find_step(l, consumed, &micro, ret_end);
+        b->there = *ret_end - first;
+    }
     if (!checked_mul((uint64_t)l->rows * l->ranks, micro, &step) ||
         !checked_add(first, step, &first) ||
         !checked_add(first, (uint64_t)l->rank * l->rows, &first) ||
@@ -137,7 +184,7 @@ static int first_sample(const struct feed *f, const struct batch_layout *l, uint
                        "%s: the %s data has %" PRIu64 " samples, none for micro-batch %" PRIu64
                        " after %" PRIu64 " consumed ones",
                        f->name, f->part, f->count, micro, consumed);
-    *ret = first;
+    b->first = first;
     return 0;
 }
 
@@ -175,14 +222,14 @@ static void judge_disk(struct batch *b, int64_t ns)
 }
 
 /* Row by row. */
-static int fill_samples(const struct feed *f, const struct batch_layout *l, struct batch *b,
-                        struct err *e)
+static int fill_samples(const struct feed *f, const struct batch_layout *l, uint32_t there,
+                        struct batch *b, struct err *e)
 {
     struct timespec start, end;
     int code = 0;
     whole_rows(l, b);
     clock_gettime(CLOCK_MONOTONIC, &start);
-    for (uint32_t q = 0; q < l->rows && !code; q++) {
+    for (uint32_t q = 0; q < there && !code; q++) {
         look_ahead(f, l, b, q);
         code =
             f->sample(f->self, (b->first + q) % f->count, b->tokens + (size_t)q * b->seq_length, e);
@@ -200,14 +247,20 @@ int batch_fill(const struct feed *f, const struct batch_layout *l, uint64_t cons
     uint32_t length = f->seq_length;
     BUG_ON(ret->rows != l->rows || ret->seq_length != length, "batch of %u x %u, not %u x %u",
            ret->rows, ret->seq_length, l->rows, length);
-    int code = first_sample(f, l, consumed, micro, &ret->first, e);
+    uint64_t end;
+    int code = first_sample(f, l, consumed, micro, ret, &end, e);
     if (code)
         return code;
-    if (!f->row)
-        return fill_samples(f, l, ret, e);
-    int32_t *ends = mem_new(length, sizeof(*ends));
-    code = fill_rows(f, ret, ends, e);
-    free(ends);
+    uint32_t there = rows_there(ret, end);
+    if (!f->row) {
+        code = fill_samples(f, l, there, ret, e);
+    } else {
+        int32_t *ends = mem_new(length, sizeof(*ends));
+        code = fill_rows(f, there, ret, ends, e);
+        free(ends);
+    }
+    if (!code)
+        pad_rows(ret, there);
     return code;
 }
 

@@ -8,6 +8,10 @@
  *     (consumed + m * b * R + r * b + q) mod n,   b = rows of a micro-batch, n samples in the feed,
  * so the only state of a run is its count of consumed samples, and data that are used up begin
  * again, in the same order.
+ *
+ * In epochs the last step of each has fewer samples: rows beyond its last one are missing. They are
+ * padding that attends to nothing else and has no loss, and the next step begins with the next
+ * epoch (epochs.h).
  */
 
 #include <stdbool.h>
@@ -25,11 +29,16 @@ struct batch_layout {
     bool eod_mask_loss;        /* no loss for what is predicted from an end of document */
     bool reset_position_ids;   /* positions restart after one */
     bool reset_attention_mask; /* tokens after one do not attend to those before */
+    /* Steps end where epochs of so many samples do; `consumed` is at the end of a step. 0: they do
+     * not. */
+    uint64_t epoch;
+    uint32_t micros; /* with epochs: micro-batches of a step on this rank */
 };
 
 struct batch {
     uint32_t rows, seq_length; /* b, T */
     uint64_t first;            /* number of row 0, counted on where the data begin again */
+    uint64_t there;            /* samples of the whole step in epochs, of all ranks; else 0 */
     int32_t *tokens;           /* [b][T] */
     int32_t *labels;           /* [b][T]: the token after each */
     float *loss_mask;          /* [b][T]: 1, or 0 where the label is padding or by eod_mask_loss */

@@ -9,16 +9,25 @@
 static const char *const part_flag[PARTS] = {"--train-data-path", "--valid-data-path",
                                              "--test-data-path"};
 
+static bool parts_given(const struct data_flags *f)
+{
+    bool given = false;
+    for (int p = 0; p < PARTS; p++)
+        given |= f->part[p].n > 0;
+    return given;
+}
+
 static int named_twice(const struct data_flags *f, struct err *e)
 {
     const char *first = NULL, *second = NULL;
     const struct {
         bool given;
         const char *name;
-    } way[] = {{f->path.n > 0, "--data-path"},
-               {f->args_path != NULL, "--data-args-path"},
-               {f->part[0].n || f->part[1].n || f->part[2].n, "--train-data-path and the like"},
-               {f->parts_path != NULL, "--per-split-data-args-path"}};
+    } way[] = {
+        {f->path.n > 0, "--data-path"},
+        {f->args_path != NULL, "--data-args-path"},
+        {f->part[PART_TRAIN].n || (parts_given(f) && !f->path.n), "--train-data-path and the like"},
+        {f->parts_path != NULL, "--per-split-data-args-path"}};
     for (size_t i = 0; i < sizeof(way) / sizeof(way[0]); i++) {
         if (!way[i].given)
             continue;
@@ -38,13 +47,15 @@ static int named(const struct data_flags *f, struct data_lists *ret, struct err 
     int code = named_twice(f, e);
     if (code)
         return code;
-    if (f->path.n)
+    if (f->path.n && parts_given(f))
+        code = blend_list_words("--data-path", f->path.item, f->path.n, &ret->own[PART_TRAIN], e);
+    else if (f->path.n)
         return blend_list_words("--data-path", f->path.item, f->path.n, &ret->shared, e);
     if (f->args_path)
         return blend_list_file(f->args_path, &ret->shared, e);
     if (f->parts_path)
         return blend_list_parts(f->parts_path, ret->own, e);
-    for (int p = 0; p < PARTS && !code; p++)
+    for (int p = f->path.n ? PART_VALID : PART_TRAIN; p < PARTS && !code; p++)
         code = blend_list_words(part_flag[p], f->part[p].item, f->part[p].n, &ret->own[p], e);
     return code;
 }
@@ -68,7 +79,8 @@ static int find_all(struct blend_list *l, struct err *e)
 
 int data_flags_lists(const struct data_flags *f, struct data_lists *ret, struct err *e)
 {
-    *ret = (struct data_lists){.per_part = !f->path.n && !f->args_path};
+    bool shared = f->args_path || (f->path.n && !parts_given(f));
+    *ret = (struct data_lists){.per_part = !shared};
     int code = named(f, ret, e);
     if (!code)
         code = find_all(&ret->shared, e);

@@ -26,7 +26,8 @@ struct data_flags {
             .verbs = v, .basic = true, .needs = "inspect: samples", .resumed = RESUMED_WARNED,     \
             .local = true, .brief = "token data, PREFIX.bin and PREFIX.idx",                       \
             .help = "token data, PREFIX.bin and PREFIX.idx; several are blended, with a weight "   \
-                    "before each PREFIX, or by size"),                                             \
+                    "before each PREFIX, or by size; beside --valid-data-path or "                 \
+                    "--test-data-path all of it is for training"),                                 \
         OPT_ROW(.name = "data-args-path", .type = OPT_TEXT, .offset = offsetof(S, m.args_path),    \
                 .meta = "FILE", .group = "data", .verbs = v, .needs = "inspect: samples",          \
                 .resumed = RESUMED_WARNED, .local = true,                                          \

@@ -6,40 +6,11 @@
 #include <string.h>
 
 #include "base/core/mem.h"
-#include "base/core/rng.h"
-
-/* ---- the order ------------------------------------------------------------------------------ */
-
-enum { ROUNDS = 6 };
-
-/*
- * A permutation of 2^(2 bits) numbers for each (seed, part, epoch): a Feistel network whose halves
- * have `bits` bits.
- */
-static uint64_t packed_feed_mix(const struct packed_part *p, uint64_t epoch, unsigned bits,
-                                uint64_t x)
-{
-    uint64_t mask = ((uint64_t)1 << bits) - 1, left = x >> bits, right = x & mask;
-    for (uint32_t round = 0; round < ROUNDS; round++) {
-        struct rng4 r =
-            rng_block(p->seed, RNG_ORDER, (uint32_t)p->part * ROUNDS + round, epoch << 32 | right);
-        uint64_t next = left ^ (r.v[0] & mask);
-        left = right;
-        right = next;
-    }
-    return left << bits | right;
-}
+#include "dataset/sample/epochs.h"
 
 uint64_t packed_order(const struct packed_part *p, uint64_t k)
 {
-    uint64_t epoch = k / p->n, x = k % p->n;
-    unsigned bits = 1;
-    while ((uint64_t)1 << (2 * bits) < p->n)
-        bits++;
-    do /* cycle walking: the permutation may have more numbers than there are sequences */
-        x = packed_feed_mix(p, epoch, bits, x);
-    while (x >= p->n);
-    return p->first + x;
+    return p->first + epochs_order(p->seed, p->part, p->n, k);
 }
 
 /* ---- one row -------------------------------------------------------------------------------- */

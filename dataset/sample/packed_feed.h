@@ -4,9 +4,7 @@
 
 /*
  * Packed sets as the data of a run: one whose sequences are divided by `split` into the three
- * parts, or one per part. Each part has its own order, reshuffled every epoch, which is a function
- * of (seed, part, epoch, place): nothing is built or stored, and a run's state is its count of
- * samples.
+ * parts, or one per part. Each part has its own order, reshuffled every epoch (epochs.h).
  *
  * A sample is one sequence padded to seq_length. Its examples do not attend to each other and have
  * positions from 0; the padding is a segment of its own with id 0. The loss covers the labels

@@ -159,7 +159,7 @@ out_has "without effect --no-use-flash-attn: attention has one implementation"
 out_has "without effect --no-openai-gelu: it is always off"
 out_has "without effect --openai-gelu: it is always off"
 expect 2 "$TRAIN" run --dry-run --dataloader-type cyclic --vocab-extra-ids 100
-out_has "not supported  --dataloader-type: samples come in the order of one shuffle of all epochs"
+out_has "not supported  --dataloader-type: samples come in one order, which follows from seed and data"
 out_has "not supported  --vocab-extra-ids: ids beyond the tokenizer's file: tok extend adds them there"
 expect 2 "$TRAIN" run $tiny --train-iters 1 --no-save --dataloader-type=cyclic
 err_has "--dataloader-type of $(basename "$TRAIN") run is not supported: samples come"

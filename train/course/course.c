@@ -94,6 +94,39 @@ static void cut_at_tokens(struct course *c, int64_t tokens, int64_t seq_length)
         *c = cut;
 }
 
+int64_t course_epoch_steps(const struct course *c)
+{
+    return c->ramp.epoch ? (c->ramp.epoch - 1) / c->ramp.full + 1 : 0;
+}
+
+/* As transformers' Trainer: an epoch has as many steps as its samples need, its last one may be
+ * short, and the whole run is rounded up to a step. */
+static int epochs_length(const struct course_flags *f, const struct course_units *u,
+                         struct course *c, struct err *e)
+{
+    bool other = f->train_iters || f->train_samples || f->train_tokens;
+    if (other)
+        return err_set(e, ERR_USAGE, "--num-train-epochs and --train-%s exclude each other",
+                       f->train_iters     ? "iters"
+                       : f->train_samples ? "samples"
+                                          : "tokens");
+    if (f->ramp.n)
+        return err_set(e, ERR_USAGE,
+                       "--num-train-epochs and --rampup-batch-size exclude each other: steps of an "
+                       "epoch have one length, but for the last");
+    if (!u->epoch)
+        return 0;
+    c->ramp.epoch = u->epoch;
+    int64_t each = course_epoch_steps(c);
+    double steps = ceil(f->epochs * (double)each);
+    if (steps * (double)c->ramp.full > (double)RAMP_MAX)
+        return err_set(e, ERR_USAGE, "--num-train-epochs %g of %lld samples are too many",
+                       f->epochs, (long long)u->epoch);
+    c->iterations = (int64_t)steps;
+    c->samples = c->iterations / each * u->epoch + c->iterations % each * c->ramp.full;
+    return 0;
+}
+
 static int course_length(const struct course_flags *f, int64_t seq_length, struct course *c,
                          struct err *e)
 {
@@ -137,7 +170,7 @@ static void course_rates(const struct course_flags *f, int64_t batch, int64_t se
     double run = samples_of(f->train_iters, f->train_samples, 0, batch, seq_length);
     double decay = samples_of(f->decay_iters, f->decay_samples, f->decay_tokens, batch, seq_length);
     if (run <= 0)
-        run = (double)f->train_tokens / (double)seq_length;
+        run = f->epochs > 0 ? (double)c->samples : (double)f->train_tokens / (double)seq_length;
     c->lr =
         (struct lr){.style = (enum lr_style)f->style,
                     .rules = (enum lr_rules)f->rules,
@@ -158,33 +191,43 @@ static void course_rates(const struct course_flags *f, int64_t batch, int64_t se
                               .samples = run};
 }
 
-int course_settle(const struct course_flags *f, int64_t global_batch, int64_t divisor,
-                  int64_t seq_length, struct course *ret, struct err *e)
+int course_settle(const struct course_flags *f, const struct course_units *u, struct course *ret,
+                  struct err *e)
 {
-    *ret = (struct course){.ramp.full = global_batch};
-    int code = read_ramp(&f->ramp, divisor, &ret->ramp, e);
+    *ret = (struct course){.ramp.full = u->global_batch};
+    int code = f->epochs > 0 ? epochs_length(f, u, ret, e)
+                             : read_ramp(&f->ramp, u->divisor, &ret->ramp, e);
+    if (!code && f->epochs <= 0)
+        code = course_length(f, u->seq_length, ret, e);
     if (!code)
-        code = course_length(f, seq_length, ret, e);
-    if (!code)
-        course_rates(f, global_batch, seq_length, ret);
+        course_rates(f, u->global_batch, u->seq_length, ret);
     return code;
 }
 
 int64_t course_step_of(const struct course *c, int64_t sample)
 {
     struct course before = {.ramp = c->ramp};
+    int64_t epoch = c->ramp.epoch;
     if (sample >= c->samples)
         return 0;
+    if (epoch)
+        return sample / epoch * course_epoch_steps(c) + sample % epoch / c->ramp.full + 1;
     cut_at_tokens(&before, sample + 1, 1);
     return before.iterations;
 }
 
 /* ---- what Megatron-LM asserts ------------------------------------------------------------ */
 
+/* Lengths are given in samples, or in tokens, which are samples of one length; else in steps. */
+static bool in_samples(const struct course_flags *f)
+{
+    return !f->train_iters && f->epochs <= 0;
+}
+
 /* In the unit that the user gave. */
 static int warmup_too_long(const struct course_flags *f, struct err *e)
 {
-    bool samples = f->train_iters == 0;
+    bool samples = in_samples(f);
     const char *unit = f->warmup_tokens ? "tokens" : samples ? "samples" : "iters";
     long long warmup = f->warmup_tokens ? f->warmup_tokens
                        : samples        ? f->warmup_samples
@@ -202,21 +245,27 @@ static int warmup_too_long(const struct course_flags *f, struct err *e)
                        f->warmup_fraction);
     while (i + 1 < sizeof(end) / sizeof(end[0]) && !end[i].n)
         i++;
+    if (!end[i].n)
+        return err_set(e, ERR_USAGE,
+                       "--lr-warmup-%s %lld leaves the %g epochs of --num-train-epochs nothing to "
+                       "decay over",
+                       unit, warmup, f->epochs);
     return err_set(e, ERR_USAGE, "--lr-warmup-%s %lld must be below --%s %lld", unit, warmup,
                    end[i].name, (long long)end[i].n);
 }
 
 static int check_units(const struct course_flags *f, struct err *e)
 {
-    bool samples = !f->train_iters; /* tokens are samples of one length */
+    bool samples = in_samples(f);
     bool wsd = f->style == LR_WSD;
     if (samples ? f->decay_iters || f->warmup_iters || (wsd && f->wsd_iters)
                 : f->decay_samples || f->warmup_samples || (wsd && f->wsd_samples))
         return err_set(e, ERR_USAGE,
-                       "with --train-%s the learning rate is in %s: --lr-decay-%s, --lr-warmup-%s",
-                       f->train_samples ? "samples"
-                       : samples        ? "tokens"
-                                        : "iters",
+                       "with --%s the learning rate is in %s: --lr-decay-%s, --lr-warmup-%s",
+                       f->train_samples ? "train-samples"
+                       : samples        ? "train-tokens"
+                       : f->train_iters ? "train-iters"
+                                        : "num-train-epochs",
                        samples ? "samples" : "iterations", samples ? "samples" : "iters",
                        samples ? "samples" : "iters");
     if (f->decay_tokens && (f->decay_iters || f->decay_samples))
@@ -261,11 +310,11 @@ static int check_style(const struct course_flags *f, const struct lr *lr, struct
                        f->style == LR_WSD ? "WSD" : "inverse-square-root");
     if (f->style == LR_WSD && lr->wsd_decay <= 0)
         return err_set(e, ERR_USAGE, "--lr-decay-style WSD: expected --lr-wsd-decay-%s",
-                       f->train_iters ? "iters" : "samples");
+                       in_samples(f) ? "samples" : "iters");
     if (f->style == LR_WSD && lr->wsd_decay > lr->decay)
         return err_set(e, ERR_USAGE, "--lr-wsd-decay-%s %lld is longer than the whole schedule",
-                       f->train_iters ? "iters" : "samples",
-                       (long long)(f->train_iters ? f->wsd_iters : f->wsd_samples));
+                       in_samples(f) ? "samples" : "iters",
+                       (long long)(in_samples(f) ? f->wsd_samples : f->wsd_iters));
     return 0;
 }
 

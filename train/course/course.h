@@ -15,6 +15,7 @@
 /* 0: not given; start_decay and end_decay: -1. */
 struct course_flags {
     int64_t train_iters, train_samples, train_tokens;
+    double epochs;
     double lr, min_lr, warmup_init, warmup_fraction;
     int style, rules, wsd_style; /* enum lr_style, lr_rules, wsd_style */
     int64_t decay_iters, decay_samples, decay_tokens;
@@ -25,6 +26,11 @@ struct course_flags {
     struct opt_list ramp;
 };
 
+static inline bool course_has_length(const struct course_flags *f)
+{
+    return f->train_iters || f->train_samples || f->train_tokens || f->epochs > 0;
+}
+
 struct course {
     int64_t iterations; /* 0: no length is given */
     int64_t samples;    /* that these take */
@@ -33,13 +39,23 @@ struct course {
     struct decay decay;
 };
 
-/*
- * `divisor`: what each step's samples must be a multiple of, the micro-batch by the data-parallel
- * processes. ERR_USAGE names the options that do not go together. Rates are checked by
- * course_check, which training alone does.
- */
-int course_settle(const struct course_flags *f, int64_t global_batch, int64_t divisor,
-                  int64_t seq_length, struct course *ret, struct err *e);
+/* What lengths are counted in. */
+struct course_units {
+    int64_t global_batch; /* samples of a step */
+    int64_t divisor;      /* of which a step's samples must be a multiple: the micro-batch by the
+                             data-parallel processes */
+    int64_t seq_length;
+    int64_t epoch; /* samples of an epoch; 0: not known, and with --num-train-epochs no length is */
+};
+
+/* ERR_USAGE names the options that do not go together. Rates are checked by course_check, which
+ * training alone does. */
+int course_settle(const struct course_flags *f, const struct course_units *u, struct course *ret,
+                  struct err *e);
+
+/* Steps of an epoch; 0: the course is not in epochs. */
+int64_t course_epoch_steps(const struct course *c);
+
 /* The step that takes sample number `sample`, from 0 on; 0: the run ends before. */
 int64_t course_step_of(const struct course *c, int64_t sample);
 

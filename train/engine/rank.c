@@ -474,22 +474,31 @@ void rank_describe(const struct rank *r, struct buf *out)
     buf_addf(out, "; together %.1f MiB", sum / 0x1p20);
 }
 
-double rank_loss_divisor(const struct rank *r, double labels)
+/* Micro-batches of a step on all data-parallel ranks that have any of its `there` samples. */
+static double micros_of(const struct rank *r, uint64_t there)
 {
+    uint64_t rows = (uint64_t)(r->config.micro_batch / model_merged(&r->model));
     double micros = (double)(r->config.micros * model_merged(&r->model));
+    if (there)
+        return (double)(there / rows + (there % rows > 0));
+    return FAULT("dp_scale") ? micros : micros * r->config.layout.mesh.dp;
+}
+
+double rank_loss_divisor(const struct rank *r, double labels, uint64_t there)
+{
+    double micros = micros_of(r, there);
     if (r->config.per_token)
         return 1;
-    if (!FAULT("dp_scale"))
-        micros *= r->config.layout.mesh.dp;
     if (FAULT("context_scale"))
         micros *= r->config.layout.mesh.cp;
     return labels * micros;
 }
 
-int64_t rank_samples(const struct rank *r)
+int64_t rank_samples(const struct rank *r, int64_t consumed)
 {
-    int dp = FAULT("dp_consumed") ? 1 : r->config.layout.mesh.dp;
-    return r->config.micros * r->config.micro_batch * dp;
+    const struct rank_config *c = &r->config;
+    int dp = FAULT("dp_consumed") ? 1 : c->layout.mesh.dp;
+    return c->ramp.epoch ? ramp_at(&c->ramp, consumed) : c->micros * c->micro_batch * dp;
 }
 
 void rank_follow_ramp(struct rank *r)

@@ -137,7 +137,7 @@ struct rank_config {
     struct optim_tuning tuning;
     struct lr lr;
     struct decay decay;
-    struct ramp ramp; /* a growing batch: `micros` is that of its `full` one */
+    struct ramp ramp; /* a growing batch, of which `micros` is that of its `full` one; or epochs */
     /* Called by the rank's thread when it enters a phase of a step, each micro-batch anew; NULL:
      * nobody asks */
     void (*progress)(void *arg, enum rank_phase p, int64_t step);
@@ -282,14 +282,15 @@ struct tensor rank_master(const struct rank *r);
 void rank_spread_master(struct rank *r);
 
 /* What the loss of a micro-batch with so many counted labels is divided by (step.c); 0: it does not
- * count. Of each micro-batch, where several are in a pass. */
-double rank_loss_divisor(const struct rank *r, double labels);
+ * count. Of each micro-batch, where several are in a pass. `there`: samples of the step, of all
+ * data-parallel ranks; 0: as many as it has rows. */
+double rank_loss_divisor(const struct rank *r, double labels, uint64_t there);
 
 /* config.timer, if somebody asks. */
 void rank_timer(struct rank *r, enum rank_timer t, bool begins);
 
-/* Samples of a step, of all data-parallel ranks. */
-int64_t rank_samples(const struct rank *r);
+/* Samples of the step after so many, of all data-parallel ranks. */
+int64_t rank_samples(const struct rank *r, int64_t consumed);
 
 /* Before a step: makes it as long as the ramp says. */
 void rank_follow_ramp(struct rank *r);

@@ -141,8 +141,9 @@ static double fill_values(const struct rank *r, struct micro_values *to, const s
         double labels = counted(b, i * each, each);
         uint64_t row0 = b->first * (uint64_t)r->config.seq_length + (uint64_t)(i * each);
         all += labels;
-        to[i] = (struct micro_values){.divisor = weighs ? rank_loss_divisor(r, labels) : 1,
-                                      .origin = {.seed = r->config.seed, .row0 = row0}};
+        to[i] =
+            (struct micro_values){.divisor = weighs ? rank_loss_divisor(r, labels, b->there) : 1,
+                                  .origin = {.seed = r->config.seed, .row0 = row0}};
         if (FAULT("value_seed"))
             to[i].origin.seed = 1;
     }

@@ -22,6 +22,9 @@
  * Megatron-LM core_v0.12.3, and the micro-batch stays in the divisor. n is counted on the host,
  * from the mask in the batch, so no step waits for the device to learn it (rank_loss_divisor).
  *
+ * The last step of an epoch may lack rows (batch.h): they are masked, and a micro-batch that has
+ * none but such rows is not in the divisor. So the objective is that of the rows that are there.
+ *
  * A mixture of experts adds the balancing and z losses of its layers to each micro-batch's mean
  * (model/experts.c), whatever its labels.
  *
@@ -141,7 +144,7 @@ static double expert_passes(const struct rank *r)
 static int cursor_after(const struct rank *r, struct cursor *at, bool skip, bool spike,
                         struct err *e)
 {
-    int64_t samples = rank_samples(r);
+    int64_t samples = rank_samples(r, at->consumed);
     at->iteration++;
     at->consumed += samples;
     at->steps += skip && !FAULT("skip_step") ? 0 : 1;
@@ -157,7 +160,7 @@ static void fill_result(const struct rank *r, const struct step_back *back, stru
     ret->z = back->totals[3] * share / (double)r->config.spec.layers;
     ret->crowded = back->totals[4] > 0 ? back->totals[4] / expert_passes(r) : 0;
     ret->grad_norm = back->norm;
-    ret->samples = rank_samples(r);
+    ret->samples = rank_samples(r, r->at.consumed);
     ret->skipped = back->skip != 0;
     ret->spike = r->loss_limit > 0 && ret->loss > r->loss_limit;
 }

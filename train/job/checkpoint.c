@@ -571,9 +571,10 @@ int checkpoint_write_config(struct job *j, struct err *e)
 int job_check_options(const struct job *j, struct err *e)
 {
     const struct train_options *o = j->o;
-    if (!o->course.train_iters && !o->course.train_samples && !o->course.train_tokens) {
+    if (!course_has_length(&o->course)) {
         err_set(e, ERR_USAGE, "--train-iters is missing");
-        return err_hint(e, "--train-iters N, --train-samples N or --train-tokens N");
+        return err_hint(e, "--train-iters N, --train-samples N, --train-tokens N or "
+                           "--num-train-epochs X");
     }
     if (o->course.lr <= 0) {
         bool given = opts_origin(j->opts, "lr") != FROM_DEFAULT;

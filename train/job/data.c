@@ -31,10 +31,26 @@ static int check_eod(const struct job *j, struct err *e)
     return err_hint(e, "name the tokenizer of the data, with --eod-token if it does not say");
 }
 
+/* Each sample once, in the order of the data. */
+static struct feed data_feed(const struct job *j, enum part p)
+{
+    return j->mocked ? mock_feed(&j->mock[p]) : blend_set_feed(&j->data, p);
+}
+
 /* Without fill in the middle. */
 static struct feed plain_feed(const struct job *j, enum part p)
 {
-    return j->mocked ? mock_feed(&j->mock[p]) : blend_set_feed(&j->data, p);
+    return p == PART_TRAIN && j->epochs.n ? epochs_feed(&j->epochs) : data_feed(j, p);
+}
+
+static void open_epochs(struct job *j)
+{
+    if (j->course.ramp.epoch && job_ready(j, PART_TRAIN))
+        j->epochs = (struct epochs){.of = data_feed(j, PART_TRAIN),
+                                    .n = (uint64_t)j->course.ramp.epoch,
+                                    .samples = (uint64_t)j->course.samples,
+                                    .seed = (uint32_t)j->o->seed,
+                                    .part = PART_TRAIN};
 }
 
 /* ERR_USAGE unless the pieces of --fim-rate are in the vocabulary. */
@@ -91,7 +107,7 @@ static int manifests_fit(const struct job *j, struct err *e)
     return code;
 }
 
-static int open_packed(struct job *j, const uint64_t samples[PARTS], struct err *e)
+static int open_packed_sets(struct job *j, const uint64_t samples[PARTS], struct err *e)
 {
     struct packed_config c = {.shared = j->lists.per_part ? NULL : j->data_prefix,
                               .split = j->o->split,
@@ -101,7 +117,12 @@ static int open_packed(struct job *j, const uint64_t samples[PARTS], struct err 
     for (int p = 0; p < PARTS; p++)
         c.own[p] = j->lists.own[p].n ? j->lists.own[p].prefix[0] : NULL;
     memcpy(c.samples, samples, sizeof(c.samples));
-    int code = packed_data_open(&j->pack, &c, e);
+    return packed_data_open(&j->pack, &c, e);
+}
+
+static int open_packed(struct job *j, const uint64_t samples[PARTS], struct err *e)
+{
+    int code = open_packed_sets(j, samples, e);
     return code ? code : manifests_fit(j, e);
 }
 
@@ -127,22 +148,27 @@ static int open_mocks(struct job *j, const uint64_t samples[PARTS], struct err *
                             .vocab = (int32_t)j->vocab,
                             .eod = j->tokenizer ? (int32_t)tok_info(j->tokenizer)->eod : -1,
                             .seq_length = (uint32_t)j->seq_length};
-    int code = check_eod(j, e);
-    if (!code && j->vocab < 3)
-        code = err_set(e, ERR_USAGE, "--mock-data needs a vocabulary of at least 3 tokens");
+    if (j->vocab < 3)
+        return err_set(e, ERR_USAGE, "--mock-data needs a vocabulary of at least 3 tokens");
+    int code = 0;
     for (enum part p = 0; !code && p < PARTS; p++) {
         c.samples = samples[p];
         code = mock_open(&j->mock[p], &c, p, e);
     }
-    return code ? code : open_fim(j, e);
+    return code;
 }
 
-static void close_data(struct job *j)
+static void close_sets(struct job *j)
 {
     for (int p = 0; p < PARTS; p++)
         mock_close(&j->mock[p]);
     blend_set_close(&j->data);
     packed_data_close(&j->pack);
+}
+
+static void close_data(struct job *j)
+{
+    close_sets(j);
     data_lists_finish(&j->lists);
 }
 
@@ -204,16 +230,10 @@ struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64
                             o->eval_iters * j->micros};
 }
 
-int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
+static int open_blends(struct job *j, const uint64_t samples[PARTS], bool count, struct err *e)
 {
     const struct train_options *o = j->o;
     struct core_tokenizer name;
-    if (j->packed && o->fim_rate > 0)
-        return err_set(e, ERR_USAGE, "--fim-rate tells texts, not packed examples, in other order");
-    if (j->packed)
-        return open_packed(j, samples, e);
-    if (j->mocked)
-        return open_mocks(j, samples, e);
     name_tokenizer(j, &name);
     struct blend_set_config c = {.shared = j->lists.per_part ? NULL : &j->lists.shared,
                                  .split = o->split,
@@ -226,16 +246,85 @@ int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
                                  .pad = -1,
                                  .save = !o->no_index_cache && (!o->dry_run || job_is_first(j)),
                                  .trial = o->dry_run,
+                                 .plan_only = count,
                                  .spare_test = true};
     for (int p = 0; p < PARTS; p++)
         c.own[p] = &j->lists.own[p];
     memcpy(c.samples, samples, sizeof(c.samples));
+    return blend_set_open(&j->data, &c, e);
+}
+
+/* Weights say which data come how often, whatever there is of them. */
+static int no_weights(const struct job *j, struct err *e)
+{
+    const struct blend_list *l = j->lists.per_part ? &j->lists.own[PART_TRAIN] : &j->lists.shared;
+    if (!l->weight || (l->n == 1 && j->lists.per_part))
+        return 0;
+    err_set(e, ERR_USAGE, "--num-train-epochs: data that are blended by weights have no epochs");
+    return err_hint(e, "without weights an epoch takes each data set once; with them the length of "
+                       "the run is --train-samples or --train-iters");
+}
+
+static uint64_t samples_there(const struct job *j)
+{
+    const struct blend_set_share *s = &j->data.part[PART_TRAIN];
+    uint64_t sum = 0;
+    for (size_t i = 0; !j->mocked && !j->packed && i < s->n; i++)
+        sum += gpt_count(s->set[i]);
+    return j->mocked || j->packed ? job_once(j, PART_TRAIN) : sum;
+}
+
+int job_count_epoch(struct job *j, struct err *e)
+{
+    const uint64_t samples[PARTS] = {SAMPLES_ALL};
+    if (j->o->course.epochs <= 0)
+        return 0;
+    int code = job_set_length(j, MODEL_TRAIN, e);
+    if (!code && !j->mocked)
+        code = no_weights(j, e);
+    if (!code)
+        code = j->packed   ? open_packed_sets(j, samples, e)
+               : j->mocked ? open_mocks(j, samples, e)
+                           : open_blends(j, samples, true, e);
+    if (!code)
+        code = job_need(j, PART_TRAIN, e);
+    j->epoch = code ? 0 : (int64_t)samples_there(j);
+    if (!code && j->epoch < 1)
+        code = err_set(e, ERR_USAGE,
+                       "--num-train-epochs: %s: the train share has too few tokens for one sample "
+                       "of %lld",
+                       j->data_name, (long long)j->seq_length);
+    close_sets(j);
+    return code;
+}
+
+int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
+{
+    const struct train_options *o = j->o;
+    uint64_t n[PARTS];
+    memcpy(n, samples, sizeof(n));
+    if (j->packed && o->fim_rate > 0)
+        return err_set(e, ERR_USAGE, "--fim-rate tells texts, not packed examples, in other order");
+    if (j->packed)
+        return open_packed(j, samples, e);
+    if (j->course.ramp.epoch) /* one of them, whose order each epoch changes */
+        n[PART_TRAIN] = SAMPLES_ALL;
     int code = check_eod(j, e);
     if (!code)
-        code = blend_set_open(&j->data, &c, e);
-    if (!code)
-        code = open_fim(j, e);
+        code = j->mocked ? open_mocks(j, n, e) : open_blends(j, n, false, e);
+    if (code)
+        return code;
+    open_epochs(j);
+    code = open_fim(j, e);
     return code ? code : manifests_fit(j, e);
+}
+
+struct batch_layout job_train_layout(const struct job *j)
+{
+    struct batch_layout l = job_layout(j);
+    l.epoch = (uint64_t)j->course.ramp.epoch;
+    l.micros = (uint32_t)j->rank.config.micros;
+    return l;
 }
 
 struct batch_layout job_layout(const struct job *j)

@@ -196,13 +196,17 @@ static int earlier_length(const struct toml_file *t, const struct earlier_now *n
                           struct err *e)
 {
     const struct toml_entry *ramp = earlier_find(t, "rampup-batch-size");
+    const struct toml_entry *epochs = earlier_find(t, "num-train-epochs");
     struct course_flags f = {.train_iters = earlier_number(t, "train-iters"),
                              .train_samples = earlier_number(t, "train-samples"),
                              .train_tokens = earlier_number(t, "train-tokens")};
     struct course c;
     if (ramp)
         f.ramp = (struct opt_list){(const char **)ramp->values, ramp->nvalues};
-    int code = course_settle(&f, now->batch, now->micro_batch, now->seq_length, &c, e);
+    if (epochs && epochs->nvalues == 1)
+        f.epochs = strtod(epochs->values[0], NULL);
+    const struct course_units u = {now->batch, now->micro_batch, now->seq_length, now->epoch};
+    int code = course_settle(&f, &u, &c, e);
     *ret = c.iterations;
     return code;
 }
@@ -244,8 +248,12 @@ int earlier_course(const struct opts *o, const struct ckpt *c, const struct earl
                                            "config.toml",
                                            ckpt_path(c));
     if (!code) {
-        code = course_settle(&was.course, was.global_batch ? was.global_batch : now->batch, 1,
-                             was.seq_length ? was.seq_length : now->seq_length, ret, e);
+        const struct course_units u = {
+            .global_batch = was.global_batch ? was.global_batch : now->batch,
+            .divisor = 1,
+            .seq_length = was.seq_length ? was.seq_length : now->seq_length,
+            .epoch = now->epoch};
+        code = course_settle(&was.course, &u, ret, e);
         opts_finish(&read);
     }
     free(path);

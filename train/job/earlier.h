@@ -22,10 +22,11 @@ struct earlier_run {
 };
 
 /* After earlier_adopt. `data_digest` is that of the data that are open now, "" if not known;
- * `batch`, in sequences of a length, and the micro-batch are those adopted. */
+ * `batch`, in sequences of a length, and the micro-batch are those adopted; `epoch`: as in struct
+ * course_units. */
 struct earlier_now {
     const char *data_digest;
-    int64_t batch, micro_batch, seq_length;
+    int64_t batch, micro_batch, seq_length, epoch;
 };
 int earlier_evaluated(const struct opts *o, const struct ckpt *c, const struct earlier_now *now,
                       struct earlier_run *ret, struct err *e);

@@ -183,8 +183,11 @@ static int batches(struct job *j, enum model_use use, struct err *e)
     j->micros = j->global_batch / (o->micro_batch * dp);
     if (use != MODEL_TRAIN)
         return 0;
-    return course_settle(&o->course, j->global_batch, o->micro_batch * dp, j->seq_length,
-                         &j->course, e);
+    const struct course_units u = {.global_batch = j->global_batch,
+                                   .divisor = o->micro_batch * dp,
+                                   .seq_length = j->seq_length,
+                                   .epoch = j->epoch};
+    return course_settle(&o->course, &u, &j->course, e);
 }
 
 /* Bytes that lie beside the rank: batches of the loaders, a decoder's logits. */
@@ -282,16 +285,24 @@ static enum graphs_use graphs_of(const struct train_options *o)
     return o->graphs == GRAPHS_AUTO && o->graphs_on ? GRAPHS_ON : (enum graphs_use)o->graphs;
 }
 
-/* Batch arithmetic, and what the rank is to be. */
-static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
+int job_set_length(struct job *j, enum model_use use, struct err *e)
 {
     const struct train_options *o = j->o;
     j->seq_length = o->seq_length && use != MODEL_DECODE ? o->seq_length : j->spec.max_positions;
     if (j->seq_length > j->spec.max_positions)
         return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
                        (long long)o->seq_length, (long long)j->spec.max_positions);
+    return 0;
+}
+
+/* Batch arithmetic, and what the rank is to be. */
+static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
+{
+    const struct train_options *o = j->o;
     struct precision p = {.real = DTYPE_F32};
-    int code = batches(j, use, e);
+    int code = job_set_length(j, use, e);
+    if (!code)
+        code = batches(j, use, e);
     if (!code && use == MODEL_TRAIN)
         code = precision_of(&o->precision, o->optimizer == OPTIMIZER_ADAM, &p, e);
     if (!code && use == MODEL_TRAIN)

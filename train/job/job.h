@@ -8,6 +8,7 @@
  */
 
 #include "dataset/sample/batch.h"
+#include "dataset/sample/epochs.h"
 #include "dataset/sample/fim.h"
 #include "dataset/shard/manifest.h"
 #include "dataset/sample/blend_set.h"
@@ -67,6 +68,8 @@ struct job {
     int64_t pad_id; /* of --freeze-pad-embedding */
     int64_t vocab;  /* true size, of tokenizer or data */
     int64_t micros, global_batch, seq_length;
+    int64_t epoch;        /* samples of an epoch of --num-train-epochs; 0: not in epochs, or not
+                             counted yet */
     struct course course; /* of training */
     struct layout layout;
     enum context_comm *context_of; /* of layout.context_of */
@@ -83,6 +86,7 @@ struct job {
     struct mock mock[PARTS];
     bool packed; /* the data sets are packed ones: in `pack`, not in `data` */
     struct packed_data pack;
+    struct epochs epochs; /* of training data that are not packed, with --num-train-epochs */
     struct fim fim[PARTS];
 };
 
@@ -159,6 +163,9 @@ void job_describe_tokenizer(const struct job *j, struct ckpt_meta *m);
 int job_tokenizer_again(const struct job *j, bool no_template, enum tok_specials specials,
                         struct tokenizer **ret, struct err *e);
 
+/* Tokens of a sequence: of --seq-length, or the model's. ERR_USAGE: it has fewer positions. */
+int job_set_length(struct job *j, enum model_use use, struct err *e);
+
 /* Spec from the options and the vocabulary, or from the checkpoint; the two must agree. */
 int job_spec(struct job *j, bool from_checkpoint, struct err *e);
 
@@ -175,6 +182,10 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e);
 /* Goes back to the newest checkpoint of --save: all but the samples consumed. ERR_ANOMALY: there is
  * none. Called by all processes. */
 int job_go_back(struct job *j, struct err *e);
+
+/* With --num-train-epochs: the training data's samples, before batch arithmetic, which needs them.
+ * ERR_USAGE: there are none, or a blend by weights, which has no epochs. */
+int job_count_epoch(struct job *j, struct err *e);
 
 /* The data's shares, each with as many samples as the run takes. */
 int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e);
@@ -204,8 +215,9 @@ struct stretch {
 struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64_t interval,
                            bool full);
 
-/* How a part's batches are cut; ready after job_open_data. */
+/* How a part's batches are cut, and those of training's steps; ready after job_open_data. */
 struct batch_layout job_layout(const struct job *j);
+struct batch_layout job_train_layout(const struct job *j);
 
 /* All that `train run` does before its first step: world, checkpoint, tokenizer, model, data
  * (prepare.c). */

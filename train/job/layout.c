@@ -247,6 +247,25 @@ static int ramp_fits(const struct job *j, struct err *e)
     return 0;
 }
 
+/* What balances the experts of a mixture counts all tokens of a micro-batch: those of rows that are
+ * missing would count, too. */
+static int epochs_fit(const struct job *j, struct err *e)
+{
+    const struct ramp *r = &j->course.ramp;
+    const struct spec *s = &j->spec;
+    if (!s->experts || !r->epoch || r->epoch % r->full == 0 ||
+        (s->balance_coeff <= 0 && s->z_coeff <= 0))
+        return 0;
+    err_set(e, ERR_USAGE,
+            "--num-train-epochs: the last step of an epoch has %lld of %lld sequences, and the "
+            "experts of a mixture are balanced over whole micro-batches",
+            (long long)(r->epoch % r->full), (long long)r->full);
+    return err_hint(e,
+                    "take a batch that divides the %lld sequences of an epoch, or "
+                    "--moe-aux-loss-coeff 0",
+                    (long long)r->epoch);
+}
+
 /* Statistics of shards are upstream's, which knows tensor parallelism alone. */
 static int shards_fit(const struct job *j, struct err *e)
 {
@@ -262,7 +281,8 @@ static int shards_fit(const struct job *j, struct err *e)
 int job_adopt_schedule(struct job *j, struct err *e)
 {
     const struct train_options *o = j->o;
-    const struct earlier_now now = {j->data_digest, j->global_batch, o->micro_batch, j->seq_length};
+    const struct earlier_now now = {j->data_digest, j->global_batch, o->micro_batch, j->seq_length,
+                                    j->epoch};
     struct course was;
     if (o->checkpoint_schedule && o->override_schedule)
         return err_set(e, ERR_USAGE,
@@ -295,6 +315,8 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
         code = stages_recompute(&j->o->recompute, &j->layout, j->spec.layers, &ret->recompute, e);
     if (trains && !code)
         code = ramp_fits(j, e);
+    if (trains && !code)
+        code = epochs_fit(j, e);
     if (trains && !code)
         code = shards_fit(j, e);
     int64_t length = j->seq_length / j->layout.mesh.cp;

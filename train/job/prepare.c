@@ -147,6 +147,8 @@ int job_prepare(struct job *j, struct err *e)
         code = prepare_model(j, e);
     if (!code)
         code = job_agree(j, export_check(j, e), e);
+    if (!code)
+        code = job_agree(j, job_count_epoch(j, e), e);
     watchdog_enter(j, WATCH_LOAD);
     if (!code)
         code = job_open_rank(j, MODEL_TRAIN, e);

@@ -82,6 +82,9 @@ double decay_at(const struct decay *c, int64_t samples)
 
 int64_t ramp_at(const struct ramp *c, int64_t samples)
 {
+    int64_t left = c->epoch ? c->epoch - samples % c->epoch : c->full;
+    if (left < c->full && !FAULT("epoch_consumed"))
+        return left;
     if (!c->increment || samples > c->samples || c->samples == 0)
         return c->full;
     double each = (double)c->samples / (double)((c->full - c->start) / c->increment);

@@ -54,11 +54,13 @@ double decay_at(const struct decay *c, int64_t samples);
 
 /*
  * Samples of the step taken after n samples: from `start` to `full` by `increment`, each size for
- * an equal share of the first `samples` ones (Megatron-LM's --rampup-batch-size).
+ * an equal share of the first `samples` ones (Megatron-LM's --rampup-batch-size); or `full` but in
+ * the last step of an epoch, which takes what is left of it.
  */
 struct ramp {
     int64_t start, increment, samples; /* increment 0: no ramp */
     int64_t full;
+    int64_t epoch; /* samples of an epoch; 0: no epochs. Not beside a ramp */
 };
 
 int64_t ramp_at(const struct ramp *c, int64_t samples);

@@ -27,6 +27,14 @@
                 .help = "end with the step that reaches so many tokens; instead of --train-iters " \
                         "and --train-samples, or beside one of them, of which the shorter "        \
                         "counts"),                                                                 \
+        OPT_ROW(.name = "num-train-epochs", COURSE_ROW_AT(S, m, OPT_REAL, epochs), .min = 1e-6,    \
+                .max = 1e6, .meta = "X", .group = "training", .verbs = v,                          \
+                .resumed = RESUMED_WARNED, .brief = "passes over the training data",               \
+                .help = "passes over the training data, of which the last may be a part (2.5), "   \
+                        "instead of --train-iters: each in an order of its own; the last step of " \
+                        "one has the sequences that are left, and steps are rounded up, as "       \
+                        "transformers' Trainer counts them. Without --split or "                   \
+                        "--valid-data-path all data are for training"),                            \
         OPT_ROW(.name = "rampup-batch-size", COURSE_ROW_AT(S, m, OPT_LIST, ramp), .numbers = true, \
                 .last_in = "Megatron-LM", .meta = "N", .group = "training", .verbs = v,            \
                 .resumed = RESUMED_WARNED, .brief = "START INCREMENT SAMPLES of a growing batch",  \

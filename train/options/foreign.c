@@ -79,7 +79,7 @@ static const char why_48[] = "train/convert: checkpoints are converted by conver
 static const char why_49[] = "a model here is a decoder";
 static const char why_50[] = "a part of a model that is not there";
 static const char why_51[] = "mixtures of experts of this kind are not there";
-static const char why_52[] = "samples come in the order of one shuffle of all epochs";
+static const char why_52[] = "samples come in one order, which follows from seed and data";
 static const char why_53[] = "ids beyond the tokenizer's file: tok extend adds them there";
 static const char why_54[] = "the length of a sequence does not change in a run";
 static const char why_56[] = "tokens reach their experts in one way";
@@ -473,7 +473,7 @@ const struct opt_foreign train_foreign[] = {
     REJECTED("fp8-hybrid", SWITCH, why_36),
     REJECTED("random-ltd", SWITCH, why_54),
     REJECTED("data-efficiency-curriculum-learning", SWITCH, why_52),
-    REJECTED("train-data-exact-num-epochs", VALUE, why_52),
+    REJECTED("train-data-exact-num-epochs", VALUE, "set by --num-train-epochs"),
     REJECTED("train-idx-path", VALUE, why_52),
     REJECTED("train-desc-path", VALUE, why_52),
     REJECTED("train-doc-idx-path", VALUE, why_52),

@@ -7,13 +7,13 @@
 #include "tests/t.h"
 #include "tests/train/course/schedules.h"
 
-enum { BATCH = 4, LENGTH = 100 };
+enum { BATCH = 4, LENGTH = 100, EPOCH = 10 };
 
 static struct course settle(const struct course_flags *f)
 {
     struct err e;
     struct course c;
-    T_OK(course_settle(f, BATCH, 2, LENGTH, &c, &e), &e);
+    T_OK(course_settle(f, &(struct course_units){BATCH, 2, LENGTH, EPOCH}, &c, &e), &e);
     return c;
 }
 
@@ -49,7 +49,8 @@ static void tokens_are_megatron_deepspeeds(void)
                                  .warmup_tokens = by_tokens[i].warmup_tokens};
         struct course c;
         struct err e;
-        T_OK(course_settle(&f, BATCH, 2, by_tokens[i].length, &c, &e), &e);
+        T_OK(course_settle(&f, &(struct course_units){BATCH, 2, by_tokens[i].length, 0}, &c, &e),
+             &e);
         T_NEAR(lr_at(&c.lr, by_tokens[i].at), by_tokens[i].lr, 1e-18);
     }
 }
@@ -75,6 +76,36 @@ static void lengths_are_samples(void)
     T_EQ(c.iterations, 3);
 }
 
+/* Three steps to an epoch of ten samples, the third of two; the whole is rounded up to a step. */
+static void epochs_are_transformers(void)
+{
+    static const struct {
+        double epochs;
+        int64_t iterations, samples;
+    } want[] = {{1, 3, 10}, {2, 6, 20}, {0.1, 1, 4}, {0.5, 2, 8}, {2.5, 8, 28}, {2.7, 9, 30}};
+    for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
+        struct course c = settle(&(struct course_flags){.epochs = want[i].epochs});
+        T_EQ(c.iterations, want[i].iterations);
+        T_EQ(c.samples, want[i].samples);
+        T_EQ(course_epoch_steps(&c), 3);
+    }
+    struct course c = settle(&(struct course_flags){.epochs = 3, .warmup_iters = 2});
+    T_NEAR(c.lr.warmup, 8, 0);
+    T_NEAR(c.lr.decay, 30, 0);
+    T_EQ(ramp_at(&c.ramp, 4), 4);
+    T_EQ(ramp_at(&c.ramp, 8), 2);
+    T_EQ(ramp_at(&c.ramp, 10), 4);
+    T_EQ(ramp_at(&c.ramp, 28), 2);
+    T_EQ(course_step_of(&c, 9), 3);
+    T_EQ(course_step_of(&c, 10), 4);
+    T_EQ(course_step_of(&c, 29), 9);
+    T_EQ(course_step_of(&c, 30), 0);
+    struct err e; /* train plan does not know the data */
+    struct course_flags f = {.epochs = 2};
+    T_OK(course_settle(&f, &(struct course_units){BATCH, 2, LENGTH, 0}, &c, &e), &e);
+    T_EQ(c.iterations, 0);
+}
+
 /* Sizes by Megatron-LM core's rule: 2 to 8 by 2 over 30 samples, 10 for each size; the last one
  * that begins at a whole share comes a step early. */
 static void the_batch_grows(void)
@@ -85,7 +116,7 @@ static void the_batch_grows(void)
     struct course c;
     struct err e;
     int64_t seen = 0, steps = 0;
-    T_OK(course_settle(&f, 8, 2, LENGTH, &c, &e), &e);
+    T_OK(course_settle(&f, &(struct course_units){8, 2, LENGTH, 0}, &c, &e), &e);
     for (; steps < 12; steps++) {
         T_EQ(ramp_at(&c.ramp, seen), want[steps]);
         seen += want[steps];
@@ -94,7 +125,7 @@ static void the_batch_grows(void)
     T_EQ(c.samples, 66);
     f.train_samples = 0;
     f.train_tokens = 1500; /* 15 samples */
-    T_OK(course_settle(&f, 8, 2, LENGTH, &c, &e), &e);
+    T_OK(course_settle(&f, &(struct course_units){8, 2, LENGTH, 0}, &c, &e), &e);
     T_EQ(c.iterations, 7);
     T_EQ(c.samples, 18);
 }
@@ -107,12 +138,12 @@ static void long_ramps_are_counted(void)
     struct course c;
     struct err e;
     int64_t steps = 0, seen = 0;
-    T_OK(course_settle(&f, 8, 2, LENGTH, &c, &e), &e);
+    T_OK(course_settle(&f, &(struct course_units){8, 2, LENGTH, 0}, &c, &e), &e);
     T_CHECK(c.iterations > 200000000000000 && c.samples >= f.train_samples);
     for (f = (struct course_flags){.train_samples = 120001, .ramp = {some, 3}}; seen <= 99991;
          steps++)
         seen += ramp_at(&(struct ramp){2, 2, 99991, 8}, seen);
-    T_OK(course_settle(&f, 8, 2, LENGTH, &c, &e), &e);
+    T_OK(course_settle(&f, &(struct course_units){8, 2, LENGTH, 0}, &c, &e), &e);
     T_EQ(c.iterations, steps + (f.train_samples - seen) / 8);
     T_EQ(c.samples, seen + (f.train_samples - seen) / 8 * 8);
 }
@@ -125,7 +156,7 @@ static void refuses(const struct course_flags *f, const char *words)
     given.lr = 1;
     given.start_decay = f->start_decay > 0 ? f->start_decay : -1;
     given.end_decay = f->end_decay > 0 ? f->end_decay : -1;
-    int code = course_settle(&given, BATCH, 2, LENGTH, &c, &e);
+    int code = course_settle(&given, &(struct course_units){BATCH, 2, LENGTH, EPOCH}, &c, &e);
     if (!code)
         code = course_check(&given, &c, &e);
     T_EQ(code, ERR_USAGE);
@@ -140,6 +171,14 @@ static void what_does_not_go_together_is_refused(void)
                *ramp[] = {"2", "2", "30"}, *large[] = {"2", "2", "1000000000000001"},
                *huge[] = {"2", "2", "99999999999999999999"};
     REFUSES("exclude each other", .train_iters = 1, .train_samples = 8);
+    REFUSES("--num-train-epochs and --train-iters exclude", .epochs = 1, .train_iters = 1);
+    REFUSES("--num-train-epochs and --train-samples exclude", .epochs = 1, .train_samples = 4);
+    REFUSES("--num-train-epochs and --train-tokens exclude", .epochs = 1, .train_tokens = 400);
+    REFUSES("--num-train-epochs and --rampup-batch-size exclude", .epochs = 1, .ramp = {ramp, 3});
+    REFUSES("are too many", .epochs = 1e15);
+    REFUSES("with --num-train-epochs the learning rate is in iterations", .epochs = 1,
+            .warmup_samples = 4);
+    REFUSES("--lr-warmup-iters 3 leaves the 1 epochs", .epochs = 1, .warmup_iters = 3);
     REFUSES("in iterations", .train_iters = 9, .style = LR_WSD, .wsd_samples = 8);
     REFUSES("in samples", .train_samples = 9, .decay_iters = 8);
     REFUSES("--lr-decay-tokens and", .train_samples = 9, .decay_tokens = 8, .decay_samples = 4);
@@ -163,5 +202,5 @@ static void what_does_not_go_together_is_refused(void)
 }
 
 T_MAIN(T_CASE(rates_are_megatrons), T_CASE(tokens_are_megatron_deepspeeds),
-       T_CASE(lengths_are_samples), T_CASE(the_batch_grows), T_CASE(long_ramps_are_counted),
-       T_CASE(what_does_not_go_together_is_refused))
+       T_CASE(lengths_are_samples), T_CASE(epochs_are_transformers), T_CASE(the_batch_grows),
+       T_CASE(long_ramps_are_counted), T_CASE(what_does_not_go_together_is_refused))
