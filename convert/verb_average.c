@@ -61,9 +61,11 @@ static int same_model(const struct ckpt *a, const struct ckpt *b, struct err *e)
     int code = spec_of(a, &s, e);
     if (!code)
         code = spec_of(b, &t, e);
-    if (!code && spec_differ(&s, &t, &what))
-        code = err_set(e, ERR_USAGE, "%s is another model than %s: %s", ckpt_path(b), ckpt_path(a),
-                       buf_str(&what));
+    if (!code && spec_differ(&s, &t, &what)) {
+        err_set(e, ERR_USAGE, "%s and %s must hold the same model, and differ: %s", ckpt_path(a),
+                ckpt_path(b), buf_str(&what));
+        code = err_hint(e, "average takes checkpoints of one model, such as those of one run");
+    }
     buf_finish(&what);
     return code;
 }

@@ -16,13 +16,15 @@ enum { CONFIG_MAX = 16 << 20 };
 
 /* ---- the model ----------------------------------------------------------------------------- */
 
-static int same_model(const struct spec *ours, const struct spec *theirs, const char *name,
-                      const struct ckpt *c, int code, struct err *e)
+/* `code` when what is called `name` is of another model than the checkpoint, which is of `ours`. */
+static int same_model(const struct ckpt *c, const struct spec *ours, const char *name,
+                      const struct spec *theirs, int code, struct err *e)
 {
     struct buf what = {0};
     bool differ = spec_differ(ours, theirs, &what);
     if (differ)
-        err_set(e, code, "%s is another model than %s: %s", name, ckpt_path(c), buf_str(&what));
+        err_set(e, code, "%s and %s must be of the same model, and differ: %s", ckpt_path(c), name,
+                buf_str(&what));
     buf_finish(&what);
     return differ ? code : 0;
 }
@@ -39,8 +41,8 @@ static int find_model(struct hf_export *x, struct buf *text, struct err *e)
         code = file_read_plain(path, CONFIG_MAX, text, e);
         if (!code)
             code = hf_config_parse(path, text->data, text->len, &all, &x->model, e);
-        if (!code)
-            code = same_model(&s, &x->model.spec, path, x->ckpt, ERR_INTEGRITY, e);
+        if (!code && same_model(x->ckpt, &s, path, &x->model.spec, ERR_INTEGRITY, e))
+            code = err_hint(e, "one of the two was changed or replaced: copy both again");
     } else if (!code) {
         code = hf_model_of_spec(&s, ckpt_path(x->ckpt), &x->model, e);
     }
@@ -266,8 +268,8 @@ static int open_like(struct hf_export *x, const struct hf_export_options *o, str
     if (!code && x->like->pytorch)
         code = err_set(e, ERR_USAGE, "%s: its weights are PyTorch files, an export is safetensors",
                        o->like);
-    if (!code)
-        code = same_model(&x->model.spec, &x->like->model.spec, o->like, x->ckpt, ERR_DATA, e);
+    if (!code && same_model(x->ckpt, &x->model.spec, o->like, &x->like->model.spec, ERR_DATA, e))
+        code = err_hint(e, "--like takes a folder of the model that the checkpoint holds");
     if (!code && x->like->model.family != x->model.family && x->config.len)
         code = err_set(e, ERR_DATA, "%s is a %s model, %s a %s model", o->like,
                        hf_family_name(x->like->model.family), ckpt_path(x->ckpt),

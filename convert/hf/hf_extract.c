@@ -367,10 +367,15 @@ static int same_tensors(struct extraction *x, struct err *e)
     struct buf what = {0};
     bool differ = spec_differ(&x->of[0]->model.spec, &x->of[1]->model.spec, &what) ||
                   x->of[0]->model.family != x->of[1]->model.family;
-    int code =
-        differ ? err_set(e, ERR_USAGE, "%s is another model than %s%s%s", ckpt_path(x->of[0]->ckpt),
-                         ckpt_path(x->of[1]->ckpt), what.len ? ": " : "", buf_str(&what))
-               : 0;
+    int code = 0;
+    if (!what.len)
+        buf_addf(&what, "the family is %s and %s", hf_family_name(x->of[0]->model.family),
+                 hf_family_name(x->of[1]->model.family));
+    if (differ) {
+        err_set(e, ERR_USAGE, "%s and %s must hold the same model, and differ: %s",
+                ckpt_path(x->of[0]->ckpt), ckpt_path(x->of[1]->ckpt), buf_str(&what));
+        code = err_hint(e, "--base is the checkpoint that the model was trained from");
+    }
     buf_finish(&what);
     x->at = mem_new(n + 1, sizeof(*x->at));
     x->n = n;

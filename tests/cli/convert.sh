@@ -338,7 +338,12 @@ expect 7 "$CONVERT" average run r2 broken
 err_has "; damaged: param '"
 check [ -z "$(ls -A broken)" ]
 expect 2 "$CONVERT" average run "$SRC/tests/golden/2/run" broken
-err_has "is another model than run/iter_0000010: "
+err_has "run/iter_0000010 and "
+err_has " must hold the same model, and differ: \""
+err_has "average takes checkpoints of one model"
+expect 2 "$CONVERT" export --to peft --base "$SRC/tests/golden/2/run" run broken
+err_has " must hold the same model, and differ: \""
+err_has "--base is the checkpoint that the model was trained from"
 expect 2 "$CONVERT" average run broken
 err_has "average needs two checkpoints or more"
 

@@ -68,6 +68,10 @@ for name in LICENSE LICENSE-MODEL.md License.txt USE_POLICY.md NOTICE Notice.txt
     check cmp own/$name back/$name
     check cmp own/$name like/$name
 done
+sed -i 's/"rms_norm_eps": [^,]*/"rms_norm_eps": 0.25/' like/config.json
+expect 3 "$CONVERT" export --like like out other
+err_has "out/iter_0000000 and like must be of the same model, and differ: \""
+err_has "--like takes a folder of the model that the checkpoint holds"
 rm own/NOTICE
 mkfifo own/NOTICE
 expect 3 timeout 300 "$CONVERT" import -q --overwrite own out

@@ -15,6 +15,15 @@
 
 /* ---- opening: the manifest ----------------------------------------------------------------- */
 
+static int bad_folder_name(const char *manifest, int64_t named, int64_t recorded, struct err *e)
+{
+    err_set(e, ERR_INTEGRITY, "%s: holds iteration %lld, its folder is named for iteration %lld",
+            manifest, (long long)recorded, (long long)named);
+    err_hint(e, "if the folder was renamed, name it iter_%07lld; else copy it again",
+             (long long)recorded);
+    return ERR_INTEGRITY;
+}
+
 static int read_manifest(struct ckpt *c, struct err *e)
 {
     struct buf text = {0};
@@ -31,8 +40,7 @@ static int read_manifest(struct ckpt *c, struct err *e)
     if (!code)
         code = ckpt_manifest_parse(&c->m, path, text.data, text.len, e);
     if (!code && place_iteration(c->path, &iteration) && iteration != c->m.meta.iteration)
-        code = err_set(e, ERR_INTEGRITY, "%s: is of iteration %lld, the folder's name is another",
-                       path, (long long)c->m.meta.iteration);
+        code = bad_folder_name(path, iteration, c->m.meta.iteration, e);
     buf_finish(&text);
     free(path);
     return code;

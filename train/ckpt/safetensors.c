@@ -273,6 +273,18 @@ int st_check(const struct st_file *s, struct err *e)
     return s->check ? s->check(s, e) : 0;
 }
 
+static int ended_early(const struct st_file *s, uint64_t wanted, struct err *e)
+{
+    struct stat st;
+    if (fstat(s->fd, &st))
+        return err_sys(e, errno, "%s: cannot read", s->path);
+    err_set(e, ERR_IO,
+            "%s: became shorter while it was read: %llu bytes were expected, it has %llu", s->path,
+            (unsigned long long)wanted, (unsigned long long)st.st_size);
+    err_hint(e, "read it when no other program writes it, or copy it again");
+    return ERR_IO;
+}
+
 int st_raw(const struct st_file *s, uint64_t at, void *p, size_t n, struct err *e)
 {
     for (size_t done = 0; done < n;) {
@@ -282,7 +294,7 @@ int st_raw(const struct st_file *s, uint64_t at, void *p, size_t n, struct err *
         if (k < 0)
             return err_sys(e, errno, "%s: cannot read", s->path);
         if (k == 0)
-            return err_set(e, ERR_IO, "%s: it became shorter while it was read", s->path);
+            return ended_early(s, at + n, e);
         done += (size_t)k;
     }
     return 0;

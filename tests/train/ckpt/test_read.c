@@ -215,7 +215,9 @@ static void a_renamed_folder_is_found(void)
     fresh("name");
     T_OK(sample_save(t_path("name"), 9, &e), &e);
     T_CHECK(rename(t_path("name/iter_0000009"), t_path("name/iter_0000010")) == 0);
-    T_ERR(ckpt_open(t_path("name/iter_0000010"), &c, &e), &e, ERR_INTEGRITY, "of iteration 9");
+    T_ERR(ckpt_open(t_path("name/iter_0000010"), &c, &e), &e, ERR_INTEGRITY,
+          "manifest.json: holds iteration 9, its folder is named for iteration 10");
+    T_CHECK(strstr(e.hint, "iter_0000009"));
     T_CHECK(rename(t_path("name/iter_0000010"), t_path("name/copy")) == 0);
     T_OK(ckpt_open(t_path("name/copy/"), &c, &e), &e); /* a name that claims nothing */
     T_STR(ckpt_path(c), t_path("name/copy"));

@@ -155,7 +155,9 @@ static void boxes_are_read(void)
     T_CHECK(truncate(t_path("m.safetensors"), 1000) == 0);
     got = mem_new(COLS, sizeof(float));
     T_ERR(st_read(&s, &s.entry[0], (struct box_mem){got, DTYPE_F32, {{9, 0}, {1, COLS}}, COLS}, &e),
-          &e, ERR_IO, "became shorter");
+          &e, ERR_IO, "became shorter while it was read: ");
+    T_CHECK(strstr(e.msg, " bytes were expected, it has 1000"));
+    T_CHECK(strstr(e.hint, "copy it again"));
     free(got);
     st_close(&s);
     free(all);
