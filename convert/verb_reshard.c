@@ -29,8 +29,8 @@ struct reshard {
     uint64_t max_file_size; /* 0: the writer's own */
     int threads;            /* 0: one for each processor */
     bool overwrite;         /* a checkpoint of that iteration may stand there */
-    const struct vocab_rows
-        *rows; /* the vocabulary changes by them (vocabulary/rows.h); NULL: it stays */
+    /* the vocabulary changes by them (vocabulary/rows.h); NULL: it stays */
+    const struct vocab_rows *rows;
     struct copy_journal *journal; /* reshard_run's own */
 };
 

@@ -19,8 +19,8 @@ struct maps_walk {
     void *to; /* receives the rows; NULL: compare with those of `maps` */
 
     /* private */
-    uint16_t
-        *brief; /* lengths of the share's sequences; the largest value stands for longer ones */
+    /* lengths of the share's sequences; the largest value stands for longer ones */
+    uint16_t *brief;
     pthread_mutex_t lock;
     pthread_cond_t moved;
     bool lengths, documents; /* are available */

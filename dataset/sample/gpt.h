@@ -64,8 +64,8 @@ struct gpt_config {
     struct core_folder *found; /* of `cache`, shared by several datasets; NULL: not shared */
     const struct core_tokenizer *tokenizer; /* for those names; may be NULL */
     enum data_rules rules;
-    const char
-        *named_split; /* the split in RULES_DEEPSPEED's file names, even if it is not applied */
+    /* the split in RULES_DEEPSPEED's file names, even if it is not applied */
+    const char *named_split;
     uint32_t seq_length;
     uint32_t seed;
     uint64_t samples[PARTS]; /* 0: skip the share; SAMPLES_ALL: one epoch */

@@ -28,8 +28,8 @@ enum on_bad { BAD_FAIL, BAD_SKIP, BAD_QUARANTINE };
 struct encode_plan {
     const struct tokenizer *tok; /* NULL: the records have ids */
     bool ids;                    /* the values are arrays of ids, not texts */
-    const struct sentences
-        *split;             /* texts are split into sentences, which are encoded separately */
+    /* texts are split into sentences, which are encoded separately */
+    const struct sentences *split;
     struct text_form text;  /* of documents of plain text */
     const char *const *key; /* of JSONL; one column each */
     size_t nkeys;

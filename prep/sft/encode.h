@@ -24,8 +24,8 @@ struct sft_plan {
     const struct tokenizer *tok; /* encodes texts, with its file's template */
     const struct chat *chat;     /* NULL: records have a text */
     const char *text_key;
-    const struct chat_marks
-        *marks; /* NULL: the chat decides what is learnt; of a text everything */
+    /* NULL: the chat decides what is learnt; of a text everything */
+    const struct chat_marks *marks;
     bool learn_all;
     bool drop_long;      /* longer examples are dropped rather than truncated */
     uint32_t seq_length; /* most tokens of an example */

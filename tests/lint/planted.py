@@ -122,6 +122,8 @@ PLANTED = [
      "                    int e, int f, int g, int h)\n{\n    return 0;\n}\n",
      "base/a.c:4: g has 8 parameters"),
     (style.code_is_formatted, "base/a.c", LICENCE + "int  x;\nint y;\n", "base/a.c: 1 places"),
+    (style.declarations_are_whole, "base/a.h",
+     LICENCE + "struct a {\n    const struct b\n        *c; /* a comment */\n};\n", "base/a.h:3: the declaration is split"),
     (style.code_is_formatted, "train/ops/cuda/k.cu",
      LICENCE + "static __global__ void k(float *y)\n{\n  y[0] = 1;\n}\n", "k.cu: 3 places"),
     (names.every_source_has_a_header, "base/b.c", LICENCE, "base/b.c: base/b.h is missing"),

@@ -255,6 +255,22 @@ def code_is_formatted(root):
             for p, n in found if n]
 
 
+TYPE_ALONE = re.compile(r" +(?:\w+ )*(?!else\b|do\b|return\b)\w+(?: \*+)?")
+NAME_AND_COMMENT = re.compile(r" +\**\w+(?:\[[^\]]*\])*(?: : \d+)?(?: = [^;/]*)?; */\*.*")
+
+
+def declarations_are_whole(root):
+    """clang-format splits a declaration whose trailing comment is too long between type and name:
+    such a comment stands above."""
+    wrong = []
+    for path in hand_written(root, CODE):
+        lines = house.read(root, path).split("\n")
+        wrong += [f"{path}:{number}: the declaration is split for its comment: move that above it"
+                  for number, (line, after) in enumerate(zip(lines, lines[1:]), 1)
+                  if TYPE_ALONE.fullmatch(line) and NAME_AND_COMMENT.fullmatch(after)]
+    return wrong
+
+
 # ---- mutable globals --------------------------------------------------------------------------
 
 def symbols(library):
@@ -375,7 +391,7 @@ def main(root, build=None):
     tree_rules = [licence_line_on_top, no_tabs, no_trailing_blanks, last_line_ends, lines_fit,
                   functions_are_short, most_functions_are_short,
                   parameters_are_few, files_are_short, most_files_are_short, code_is_formatted,
-                  errors_are_not_searched, readers_of_test_data_are_listed]
+                  declarations_are_whole, errors_are_not_searched, readers_of_test_data_are_listed]
     rules = [(r.__name__, lambda r=r: r(root)) for r in tree_rules]
     rules.append(("headers_compile_alone", lambda: headers_compile_alone(root, build)))
     if build:

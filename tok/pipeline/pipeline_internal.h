@@ -115,9 +115,9 @@ struct pipe_work {
     struct buf norm, swap; /* normalized text */
     struct buf bert;       /* between the steps of BertNormalizer */
     size_t norm_most;      /* bytes that a step may make; 0: not set yet */
-    size_t
-        norm_limit; /* normal_small or normal_large of limits.h, or 0: a text may become larger */
-    bool swollen;   /* one was to become larger than norm_limit */
+    /* normal_small or normal_large of limits.h, or 0: a text may become larger */
+    size_t norm_limit;
+    bool swollen;          /* one was to become larger than norm_limit */
     const char *normal;    /* that text, */
     size_t zero;           /* and how many leading bytes come from its beginning */
     struct buf text, next; /* pre-tokens, before and after a step */

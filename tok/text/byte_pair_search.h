@@ -15,8 +15,8 @@
 
 struct pair_find {
     uint64_t bit[1024]; /* indexed by first | second << 8 */
-    unsigned char
-        half[4][16]; /* groups by low and high nibble of the first byte, then of the second */
+    /* groups by low and high nibble of the first byte, then of the second */
+    unsigned char half[4][16];
     unsigned char group_of[256]; /* of a first byte; 0: none yet */
     unsigned groups;             /* number of groups in use */
 };

@@ -139,11 +139,11 @@ struct model {
     /* of a mixture of experts: F64 [2], sums of the balancing and z losses of all layers and
      * micro-batches, without their coefficients */
     struct tensor route_sums;
-    double
-        expert_factor; /* room for experts' rows, by an even share, 1 or more; 0: EXPERT_FACTOR */
-    int64_t crowded;   /* passes of layers in this step, forward, whose experts had no room for all
-                          rows at once */
-    int most_rounds;   /* of any pass */
+    /* room for experts' rows, by an even share, 1 or more; 0: EXPERT_FACTOR */
+    double expert_factor;
+    int64_t crowded; /* passes of layers in this step, forward, whose experts had no room for all
+                        rows at once */
+    int most_rounds; /* of any pass */
     struct tensor values; /* F64 [STEP_VALUES], of the step (ops/values.h); training only */
     struct arena *host;   /* of its counts, which are made once and stay until the rank is closed */
     const struct layer_acts *held; /* the first layer of the group whose activations lie in the

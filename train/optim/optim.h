@@ -35,8 +35,8 @@ struct number_run;
 
 /* Elements that a call updates, and what belongs to them. */
 struct optim_piece {
-    const struct param
-        *of; /* of a rule by parameters: the one that they are of, and of its decay */
+    /* of a rule by parameters: the one that they are of, and of its decay */
+    const struct param *of;
     bool decays;
     int64_t first; /* of the slab, where optim.segments tell of them */
     struct tensor p, copy, g, state[OPTIM_STATES];
@@ -49,8 +49,8 @@ struct optim_rule {
     const char *state[OPTIM_STATES];
     bool blocks;  /* a number for each block, too: optim.gsnr (sai.h) */
     bool moments; /* they are of the types `moment` (struct ops), else of `master` */
-    bool
-        by_parameters; /* `update` has elements of one parameter, else any that are kept together */
+    /* `update` has elements of one parameter, else any that are kept together */
+    bool by_parameters;
     void (*update)(const struct optim *o, struct ops *ops, const struct optim_piece *x);
     /* before the updates of the first step, all ranks together; NULL: nothing */
     void (*first)(struct optim *o, struct ops *ops, struct comm *comm);
