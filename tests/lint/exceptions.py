@@ -78,7 +78,7 @@ SHARED_HEADERS = {
 
     # tables of kernels: the twins of one level of base/core/simd.h
     "tok/bpe/kernels.h": "split_ascii_avx512.c split_point4_avx512.c",
-    "tok/cache/kernels.h": "front_avx512.c packed_ids_avx512.c",
+    "tok/cache/kernels.h": "local_cache_avx512.c packed_ids_avx512.c",
     "tok/text/kernels.h": "aho_corasick_avx512.c byte_pair_search_avx2.c id_bytes_avx512.c",
 
     # one thing, too long for one file, behind one internal header

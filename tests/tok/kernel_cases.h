@@ -35,8 +35,8 @@ struct kernel_input {
     uint64_t plain_chars[0x110000 / 64];
     unsigned char cut[128][16];
     bool plain[128];
-    struct word_front front;
-    struct front_words words;
+    struct local_cache local;
+    struct local_words words;
     struct sp_model model;
     struct unigram *unigram;
     struct unigram_state *state;
@@ -230,9 +230,9 @@ static inline void run_ascii(struct kernel_input *m, enum simd_level level, stru
 
 /* ---- words ---- */
 
-static inline void make_front(struct kernel_input *m, uint64_t seed)
+static inline void make_local(struct kernel_input *m, uint64_t seed)
 {
-    word_front_init(&m->front, 1 << 20);
+    local_cache_init(&m->local, 1 << 20);
     uint32_t at = 0;
     for (uint32_t i = 0; i <= WINDOW; i++) {
         uint32_t r = t_rand(seed, i), n = r % 14;
@@ -242,19 +242,19 @@ static inline void make_front(struct kernel_input *m, uint64_t seed)
             m->text[at + r / 54 % n] = (char)(r / 1000 % 30);
         at += n;
     }
-    if (!m->front.at)
+    if (!m->local.at)
         return;
-    word_front_find_plain(&m->front, m->text, m->place, WINDOW, &m->words);
+    local_cache_find_plain(&m->local, m->text, m->place, WINDOW, &m->words);
     for (uint32_t i = 0; i < WINDOW; i++)
-        word_front_keep(&m->front, m->words.hash[i], (struct small){m->words.key[i], i},
-                        m->words.key[i] && i % 4);
+        local_cache_keep(&m->local, m->words.hash[i], (struct small){m->words.key[i], i},
+                         m->words.key[i] && i % 4);
 }
 
-static inline void run_front(struct kernel_input *m, enum simd_level level, struct buf *out)
+static inline void run_local(struct kernel_input *m, enum simd_level level, struct buf *out)
 {
     size_t n = WINDOW - m->place[1] % 8, k = 0;
-    struct front_words *w = &m->words;
-    cache_kernels[level].front_find(&m->front, m->text, m->place, n, w);
+    struct local_words *w = &m->words;
+    cache_kernels[level].local_find(&m->local, m->text, m->place, n, w);
     buf_add(out, w->key, n * sizeof(*w->key));
     buf_add(out, w->other, w->others * sizeof(*w->other));
     for (size_t i = 0; i < n; i++) {
@@ -267,9 +267,9 @@ static inline void run_front(struct kernel_input *m, enum simd_level level, stru
     }
 }
 
-static inline void finish_front(struct kernel_input *m)
+static inline void finish_local(struct kernel_input *m)
 {
-    word_front_finish(&m->front);
+    local_cache_finish(&m->local);
 }
 
 static inline void make_unpack(struct kernel_input *m, uint64_t seed)
@@ -379,7 +379,7 @@ static const struct kernel_case {
     {"text pair_find_skip", make_skip, run_skip, NULL},
     {"bpe split_point4", make_four, run_four, finish_four},
     {"bpe split_ascii", make_ascii, run_ascii, NULL},
-    {"cache front", make_front, run_front, finish_front},
+    {"local cache", make_local, run_local, finish_local},
     {"cache ids_unpack", make_unpack, run_unpack, NULL},
     {"sp spread", make_unigram, run_spread, finish_unigram},
     {"sp number", make_unigram, run_number, finish_unigram},

@@ -38,7 +38,7 @@ static void rows_are_whole(void)
         const struct cache_kernels *c = &cache_kernels[level];
         const struct sp_kernels *s = &sp_kernels[level];
         T_CHECK(t->walk && t->id_bytes_set && t->id_bytes_put && t->pair_find_skip);
-        T_CHECK(b->split_point4 && b->split_ascii && c->front_find && c->ids_unpack);
+        T_CHECK(b->split_point4 && b->split_ascii && c->local_find && c->ids_unpack);
         T_CHECK(s->spread && s->number && s->paths);
     }
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/core/mem.h"
-#include "tok/cache/front.h"
+#include "tok/cache/local_cache.h"
 #include "tok/cache/table.h"
 
 enum { BATCH = 64 /* words whose entries are prefetched before they are looked up */ };
@@ -15,7 +15,7 @@ struct word_cache {
     const struct word_table *t;
     enum ids_form bits;
     uint64_t misses;
-    struct word_front front;
+    struct local_cache local;
     struct tok_ids fresh;  /* ids of words that the table has not kept */
     struct word_list list; /* the words that `miss` is called with */
 };
@@ -26,7 +26,7 @@ struct word_cache *word_cache_create(struct word_table *t, enum ids_form bits)
     c->t = t;
     c->bits = bits;
     tok_ids_reserve(&c->fresh, 1); /* never NULL: words may have no ids */
-    word_front_init(&c->front, t->bound / 16);
+    local_cache_init(&c->local, t->bound / 16);
     word_table_join(t, &c->user);
     return c;
 }
@@ -35,7 +35,7 @@ void word_cache_destroy(struct word_cache *c)
 {
     if (!c)
         return;
-    word_front_finish(&c->front);
+    local_cache_finish(&c->local);
     word_table_part(&c->user);
     tok_ids_finish(&c->fresh);
     free(c);
@@ -43,7 +43,7 @@ void word_cache_destroy(struct word_cache *c)
 
 void word_cache_plain(struct word_cache *c)
 {
-    word_front_finish(&c->front);
+    local_cache_finish(&c->local);
 }
 
 uint64_t word_cache_misses(const struct word_cache *c)
@@ -70,7 +70,7 @@ struct window {
     const char *text;
     const uint32_t *start;
     size_t n;
-    struct front_words of;
+    struct local_words of;
     uint32_t missing[WINDOW]; /* words not in their buckets, or with many ids; ascending */
     size_t nmissing;
     uint32_t longer[WINDOW];   /* those of `missing` with more than SHORT bytes */
@@ -428,15 +428,15 @@ static void look_up_others(struct word_cache *c, struct window *w)
 static int encode(struct word_cache *c, struct window *w, const struct model *m,
                   struct tok_ids *ids, struct err *e)
 {
-    word_front_find(&c->front, w->text, w->start, w->n, &w->of);
+    local_cache_find(&c->local, w->text, w->start, w->n, &w->of);
     look_up_others(c, w);
     int code = w->nmissing ? fetch_all(c, w, m, e) : 0;
     tok_ids_reserve(&c->fresh, MANY_BLOCK);
     code = code ? code : emit(c, w, m, ids, e);
-    for (size_t k = 0; c->front.at && k < w->of.others && !code; k++) {
+    for (size_t k = 0; c->local.at && k < w->of.others && !code; k++) {
         size_t i = w->of.other[k];
         struct small x = {w->of.key[i], w->of.ids[i]};
-        word_front_keep(&c->front, w->of.hash[i], x, (x.key != 0) & ids_here(x.ids));
+        local_cache_keep(&c->local, w->of.hash[i], x, (x.key != 0) & ids_here(x.ids));
     }
     return code;
 }

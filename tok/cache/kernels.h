@@ -8,24 +8,24 @@
  */
 
 #include "base/core/simd.h"
-#include "tok/cache/front.h"
+#include "tok/cache/local_cache.h"
 #include "tok/cache/packed_ids.h"
 
-/* word_front_find, also without a thread-local cache. Entries of misses in `ids` are undefined. */
-typedef void front_find_fn(const struct word_front *f, const char *text, const uint32_t *start,
-                           size_t n, struct front_words *w);
+/* local_cache_find, also without a thread-local cache. Entries of misses in `ids` are undefined. */
+typedef void local_find_fn(const struct local_cache *f, const char *text, const uint32_t *start,
+                           size_t n, struct local_words *w);
 
 /* ids_unpack. */
 typedef size_t ids_unpack_fn(const uint64_t *ids, size_t n, enum ids_form bits, int32_t *to);
 
 struct cache_kernels {
-    front_find_fn *front_find;
+    local_find_fn *local_find;
     ids_unpack_fn *ids_unpack;
 };
 
 extern const struct cache_kernels cache_kernels[SIMD_LEVELS];
 
-front_find_fn word_front_find_plain, word_front_find_avx512;
+local_find_fn local_cache_find_plain, local_cache_find_avx512;
 ids_unpack_fn ids_unpack_plain, ids_unpack_avx512;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TOK_CACHE_FRONT_H
-#define TOK_CACHE_FRONT_H
+#ifndef TOK_CACHE_LOCAL_CACHE_H
+#define TOK_CACHE_LOCAL_CACHE_H
 
 /*
  * A thread-local cache in front of the shared table: recent small words, direct-mapped by hash and
@@ -16,14 +16,14 @@
 
 enum { WINDOW = 1024 /* words per window */ };
 
-struct word_front {
+struct local_cache {
     struct small *at;  /* NULL: disabled */
     int bits;          /* 1 << bits entries */
     struct small none; /* takes the writes of words that are not to be cached, to avoid a branch */
 };
 
 /* The words of a window. */
-struct front_words {
+struct local_words {
     _Alignas(64) uint64_t ids[WINDOW + 8]; /* of hits */
     uint64_t hash[WINDOW + 8];
     uint64_t key[WINDOW + 8];   /* of small words, else 0 */
@@ -32,18 +32,18 @@ struct front_words {
 };
 
 /* Uses at most `bytes`, and no more than is useful. */
-void word_front_init(struct word_front *f, size_t bytes);
-void word_front_finish(struct word_front *f);
-size_t word_front_bytes(const struct word_front *f);
+void local_cache_init(struct local_cache *f, size_t bytes);
+void local_cache_finish(struct local_cache *f);
+size_t local_cache_bytes(const struct local_cache *f);
 
 /* Looks up the words text[start[i] .. start[i + 1]), i < n <= WINDOW; 16 bytes after the text must
  * be readable. */
-void word_front_find(const struct word_front *f, const char *text, const uint32_t *start, size_t n,
-                     struct front_words *w);
+void local_cache_find(const struct local_cache *f, const char *text, const uint32_t *start,
+                      size_t n, struct local_words *w);
 
 /* Replaces the entry of this hash by a word if `keep`. The cache must exist (at is not NULL). */
-static inline void word_front_keep(struct word_front *f, uint64_t hash, struct small word,
-                                   bool keep)
+static inline void local_cache_keep(struct local_cache *f, uint64_t hash, struct small word,
+                                    bool keep)
 {
     *(keep ? &f->at[hash >> (64 - f->bits)] : &f->none) = word;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/cache/kernels.h"
 
-/* word_front_find for eight words at once. */
+/* local_cache_find for eight words at once. */
 
 #ifdef __x86_64__
 enum { AHEAD = 128 /* words whose keys are computed before the first lookup */ };
@@ -59,8 +59,8 @@ AVX512 static inline void want8(const char *text, const uint32_t *start, __mmask
 }
 
 /* Computes all keys first: waiting for one hash would stall the loads of the next eight words. */
-AVX512 void word_front_find_avx512(const struct word_front *f, const char *text,
-                                   const uint32_t *start, size_t n, struct front_words *w)
+AVX512 void local_cache_find_avx512(const struct local_cache *f, const char *text,
+                                    const uint32_t *start, size_t n, struct local_words *w)
 {
     const __m128i shift = _mm_cvtsi32_si128(64 - f->bits);
     const char *table = (const char *)f->at;

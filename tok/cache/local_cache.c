@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tok/cache/front.h"
+#include "tok/cache/local_cache.h"
 
 #include <sys/mman.h>
 #include "base/core/mem.h"
@@ -10,31 +10,31 @@ enum {
     LEAST_BITS = SMALL_FIXED
 };
 
-void word_front_init(struct word_front *f, size_t bytes)
+void local_cache_init(struct local_cache *f, size_t bytes)
 {
-    *f = (struct word_front){0};
+    *f = (struct local_cache){0};
     if (!cpu_avx512())
         return;
     f->bits = MOST_BITS;
-    while (f->bits > LEAST_BITS && word_front_bytes(f) > bytes)
+    while (f->bits > LEAST_BITS && local_cache_bytes(f) > bytes)
         f->bits--;
-    f->at = mem_pages(word_front_bytes(f));
+    f->at = mem_pages(local_cache_bytes(f));
 }
 
-void word_front_finish(struct word_front *f)
+void local_cache_finish(struct local_cache *f)
 {
     if (f->at)
-        munmap(f->at, word_front_bytes(f));
-    *f = (struct word_front){0};
+        munmap(f->at, local_cache_bytes(f));
+    *f = (struct local_cache){0};
 }
 
-size_t word_front_bytes(const struct word_front *f)
+size_t local_cache_bytes(const struct local_cache *f)
 {
     return f->bits ? sizeof(*f->at) << f->bits : 0;
 }
 
-void word_front_find_plain(const struct word_front *f, const char *text, const uint32_t *start,
-                           size_t n, struct front_words *w)
+void local_cache_find_plain(const struct local_cache *f, const char *text, const uint32_t *start,
+                            size_t n, struct local_words *w)
 {
     w->others = 0;
     for (size_t i = 0; i < n; i++) {
@@ -48,8 +48,8 @@ void word_front_find_plain(const struct word_front *f, const char *text, const u
     }
 }
 
-void word_front_find(const struct word_front *f, const char *text, const uint32_t *start, size_t n,
-                     struct front_words *w)
+void local_cache_find(const struct local_cache *f, const char *text, const uint32_t *start,
+                      size_t n, struct local_words *w)
 {
-    cache_kernels[f->at ? simd_best() : SIMD_PLAIN].front_find(f, text, start, n, w);
+    cache_kernels[f->at ? simd_best() : SIMD_PLAIN].local_find(f, text, start, n, w);
 }
