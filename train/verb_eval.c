@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "train/job/earlier.h"
+#include "train/options/earlier.h"
 #include "train/engine/step.h"
 #include "train/job/checkpoint.h"
 

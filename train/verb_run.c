@@ -15,7 +15,7 @@
 #include "train/engine/state.h"
 #include "train/engine/step.h"
 #include "train/engine/all_ranks.h"
-#include "train/job/earlier.h"
+#include "train/options/earlier.h"
 #include "train/job/watchdog.h"
 #include "train/report/journal.h"
 #include "train/report/anomaly.h"

@@ -4,7 +4,7 @@
 
 #include "base/core/log.h"
 #include "base/core/mem.h"
-#include "train/job/earlier.h"
+#include "train/options/earlier.h"
 #include "train/engine/all_ranks.h"
 #include "train/job/job.h"
 #include "train/schedule/balance.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/core/log.h"
-#include "train/job/earlier.h"
+#include "train/options/earlier.h"
 #include "train/job/watchdog.h"
 #include "train/job/job.h"
 #include "train/job/checkpoint.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/job/earlier.h"
+#include "train/options/earlier.h"
 
 #include <stdlib.h>
 #include <string.h>

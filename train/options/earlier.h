@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRAIN_JOB_EARLIER_H
-#define TRAIN_JOB_EARLIER_H
+#ifndef TRAIN_OPTIONS_EARLIER_H
+#define TRAIN_OPTIONS_EARLIER_H
 
 /*
  * What the run that a checkpoint is of was started with: the config.toml that lies in it. A
