@@ -31,9 +31,15 @@ def modules(root):
     table = {}
     for line in house.read(root, "ARCHITECTURE.md").splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
-        if line.startswith("| `") and len(cells) == 3:
-            table[cells[0].strip("`")] = {c.strip() for c in cells[2].split(",") if c.strip()}
+        name = re.fullmatch(r"`([^`]+)`(?: \(to come\))?", cells[0])
+        if line.startswith("| `") and len(cells) == 3 and name:
+            table[name[1]] = {c.strip() for c in cells[2].split(",") if c.strip()}
     return {m: set(table) - {m} if may == {"*"} else may for m, may in table.items()}
+
+
+def to_come(root):
+    """The modules of the table that have no folder yet."""
+    return set(re.findall(r"^\| `([^`]+)` \(to come\) \|", house.read(root, "ARCHITECTURE.md"), re.M))
 
 
 def module_of(path, table):
@@ -63,9 +69,18 @@ def table_is_sound(root):
     for module, may in table.items():
         wrong += [f"ARCHITECTURE.md: module {module} may include {m}, which is not a module"
                   for m in sorted(may - table.keys())]
-        if not os.path.isdir(os.path.join(root, module)):
+        there, later = os.path.isdir(os.path.join(root, module)), module in to_come(root)
+        if later and there:
+            wrong.append(f"ARCHITECTURE.md: module {module} is not to come, it has a folder")
+        elif not later and not there:
             wrong.append(f"ARCHITECTURE.md: module {module} has no folder")
     return wrong
+
+
+def modules_have_a_readme(root):
+    return [f"{module}: has no README.md" for module in modules(root)
+            if os.path.isdir(os.path.join(root, module))
+            and not os.path.isfile(os.path.join(root, module, "README.md"))]
 
 
 def modules_have_no_cycle(root):
@@ -169,7 +184,7 @@ def lean_programs_link_little(root, build):
 
 
 def main(root, build=None):
-    tree_rules = [modules_are_small, table_is_sound, modules_have_no_cycle, every_file_has_a_module,
+    tree_rules = [modules_are_small, table_is_sound, modules_have_a_readme, modules_have_no_cycle, every_file_has_a_module,
                   includes_keep_to_the_table, cuda_headers_stay_in_cuda, mpi_headers_stay_in_comm,
                   cxx_stays_in_wrappers]
     rules = [(r.__name__, lambda r=r: r(root)) for r in tree_rules]
