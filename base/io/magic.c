@@ -182,7 +182,7 @@ int magic_refuse(const char *name, const struct magic *m, const char *otherwise,
 {
     err_set(e, ERR_DATA, "%s: is %s, not %s", name, m->name,
             m->id == MAGIC_UTF ? "in UTF-8" : "text in UTF-8");
-    return hint_cure(m->cure, otherwise, e);
+    return hint_cure(m->cure, m->id == MAGIC_UTF ? NULL : otherwise, e);
 }
 
 /* UTF-16 without a byte order mark: every other byte of ASCII text is NUL. */
@@ -220,8 +220,7 @@ static void guess_encoding(const char *p, size_t n, char ret[32])
 #endif
 }
 
-static int magic_check_utf8(const char *name, const void *p, size_t n, const char *otherwise,
-                            struct err *e)
+static int magic_check_utf8(const char *name, const void *p, size_t n, struct err *e)
 {
     const unsigned char *b = p;
     char encoding[32], cure[160];
@@ -242,7 +241,7 @@ static int magic_check_utf8(const char *name, const void *p, size_t n, const cha
                 utf8_good(p, n));
     snprintf(cure, sizeof(cure), "convert it: iconv -f %s -t UTF-8 FILE",
              encoding[0] ? encoding : "ENCODING");
-    return hint_cure(cure, otherwise, e);
+    return hint_cure(cure, NULL, e);
 }
 
 static int magic_check(const char *name, const void *p, size_t n, bool json, const char *otherwise,
@@ -254,12 +253,12 @@ static int magic_check(const char *name, const void *p, size_t n, bool json, con
     n = n < MAGIC_LOOK ? n : MAGIC_LOOK;
     const unsigned char *nul = n ? memchr(p, 0, n) : NULL;
     if (!nul)
-        return magic_check_utf8(name, p, n, otherwise, e);
+        return magic_check_utf8(name, p, n, e);
     size_t at = (size_t)(nul - (const unsigned char *)p);
     if (like_utf16(p, n & ~(size_t)1)) {
         err_set(e, ERR_DATA, "%s: seems to be text in UTF-16 (byte %zu is NUL), not in UTF-8", name,
                 at);
-        return hint_cure("convert it: iconv -f UTF-16LE -t UTF-8 FILE", otherwise, e);
+        return hint_cure("convert it: iconv -f UTF-16LE -t UTF-8 FILE", NULL, e);
     }
     if (json && begins_json(p, n))
         return 0;
@@ -334,7 +333,7 @@ int magic_check_utf8_file(const char *path, struct err *e)
     char *p = mem_new(MAGIC_LOOK, 1);
     code = read_head(z, p, &n, e);
     if (!code)
-        code = magic_check_utf8(path, p, n, NULL, e);
+        code = magic_check_utf8(path, p, n, e);
     free(p);
     zin_close(z);
     return code;

@@ -42,7 +42,8 @@ const struct magic *magic_find(const void *data, size_t n);
 /*
  * ERR_DATA if the first n bytes of the file `name`, decompressed, are not text: they are of a known
  * format, or have a NUL among the first MAGIC_LOOK. Text may still contain invalid UTF-8.
- * `otherwise`, which may be NULL, ends the hint: MAGIC_AS_TEXT where that option exists.
+ * `otherwise`, which may be NULL, ends the hint: MAGIC_AS_TEXT where that option exists. It is left
+ * out for text in another encoding, whose bytes as they are would become U+FFFD.
  */
 #define MAGIC_AS_TEXT "--input-format text takes the bytes as they are"
 int magic_check_text(const char *name, const void *p, size_t n, const char *otherwise,

@@ -38,6 +38,8 @@ err_has "standard input: is an Arrow file"
 out_is ""
 expect 3 encode x16.txt
 err_has "iconv -f UTF-16"
+err_lacks "--input-format"
+expect 3 encode x.bin
 err_has "--input-format text takes the bytes as they are"
 expect 3 "$TOK" inspect w/tokenizer.json --corpus x16.txt --by language
 err_has "UTF-16"
@@ -53,6 +55,20 @@ check [ "$(wc -l <.out)" = 2 ]
 { head -c 65535 /dev/zero | tr '\0' a; printf '\0\n'; } >early.txt
 expect 3 encode early.txt
 err_has "byte 65535 is NUL"
+
+t "text in another encoding is refused under each format: its bytes as they are would be U+FFFD"
+python3 -c "open('sjis.txt', 'wb').write('吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。\n'.encode('shift_jis') * 20)"
+for form in "" "--input-format text"; do
+    expect 3 encode $form sjis.txt
+    err_has "sjis.txt: is not in UTF-8"
+    err_has "iconv -f "
+    err_lacks "--input-format"
+    out_is ""
+    expect 3 "$TOK" train --type bpe --vocab_size 300 --model_prefix n/ --input sjis.txt $form
+    err_has "sjis.txt: is not in UTF-8"
+    no_file n/tokenizer.json
+done
+expect 0 sh -c 'iconv -f SHIFT_JIS -t UTF-8 sjis.txt | "$@" -' sh "$TOK" encode --tokenizer w/tokenizer.json
 
 t "Parquet is read as prep build reads it"
 

@@ -94,6 +94,8 @@ static int check_file(struct docs *d, size_t i, struct err *e)
         return 0;
     if (d->format != DOCS_TEXT && d->format != DOCS_PARQUET)
         code = magic_check_file(path, false, MAGIC_AS_TEXT, &parquet, e);
+    else if (d->format == DOCS_TEXT)
+        code = magic_check_utf8_file(path, e);
     if (!code && parquet && d->format != DOCS_AUTO) {
         err_set(e, ERR_DATA, "%s: is a Parquet file, not text in UTF-8", path);
         code = err_hint(e, "--input-format parquet reads it");

@@ -10,10 +10,11 @@
  * DOCS_AUTO takes a file as Parquet if it begins with PAR1, as JSONL if its name says so (.jsonl,
  * .ndjson, also before .zst and .gz), or if its first line is a JSON object other than {}.
  * Other known formats, UTF-16 and 32, and files with a NUL in the first 64 KiB are ERR_DATA
- * (base/io/magic.h); only DOCS_TEXT takes the bytes as they are. Plain text is split at line feeds
- * only, and nothing is stripped (as spm_train and spm_encode do). In JSONL a byte order mark and
- * blank lines at the end are skipped; any other bad line is ERR_DATA with file and line. So are a
- * null in a column of Parquet and invalid UTF-8 there.
+ * (base/io/magic.h); only DOCS_TEXT takes the bytes as they are, unless most of the first ones
+ * beyond ASCII are invalid UTF-8. Plain text is split at line feeds only, and nothing is stripped
+ * (as spm_train and spm_encode do). In JSONL a byte order mark and blank lines at the end are
+ * skipped; any other bad line is ERR_DATA with file and line. So are a null in a column of Parquet
+ * and invalid UTF-8 there.
  *
  * One thread at a time. A text is valid until the next call.
  */
