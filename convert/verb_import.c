@@ -169,7 +169,9 @@ int cmd_import(const struct opts *o, const struct cli *v, struct err *e)
                        "checkpoint holds whole tensors for any ranks",
                        v->tp ? "tensor" : "pipeline");
     if (!code && !file_is_dir(o->file[0]))
-        code = err_set(e, ERR_IO, "%s: there is no such folder", o->file[0]);
+        code = path_refuse_address(o->file[0], e)
+                   ? ERR_IO
+                   : err_set(e, ERR_IO, "%s: there is no such folder", o->file[0]);
     if (!code)
         code = import_target(o->file[1], v, e);
     if (!code)

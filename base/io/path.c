@@ -418,24 +418,59 @@ static int add_folder(struct names *list, const char *path, struct err *e)
     return code;
 }
 
-/* ERR_IO for an address of the network, with the command that reads it. */
+/* Addresses of the network: the commands that read a file there, that fetch it, and that fetch a
+ * folder. */
+struct address {
+    const char *scheme, *read, *fetch, *fetch_all;
+};
+
+static const struct address addresses[] = {
+    {"s3://", "aws s3 cp '%s' -", "aws s3 cp '%s' .", "aws s3 cp --recursive '%s' FOLDER"},
+    {"gs://", "gcloud storage cat '%s'", "gcloud storage cp '%s' .",
+     "gcloud storage cp --recursive '%s' FOLDER"},
+    {"hdfs://", "hdfs dfs -cat '%s'", "hdfs dfs -get '%s' .", "hdfs dfs -get '%s' FOLDER"},
+    {"http://", "curl -fsSL '%s'", "curl -fLO '%s'", "curl -fLO '%s'"},
+    {"https://", "curl -fsSL '%s'", "curl -fLO '%s'", "curl -fLO '%s'"},
+    {"ftp://", "curl -fsSL '%s'", "curl -fLO '%s'", "curl -fLO '%s'"}};
+
+/* NULL: it is none, or a file has that name. */
+static const struct address *address_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(addresses) / sizeof(*addresses); i++)
+        if (!strncmp(name, addresses[i].scheme, strlen(addresses[i].scheme)))
+            return file_exists(name) ? NULL : &addresses[i];
+    return NULL;
+}
+
+/* ERR_IO for an address, with the command that reads it. */
 static int refuse_address(const char *name, struct err *e)
 {
-    static const struct {
-        const char *scheme, *command;
-    } known[] = {{"s3://", "aws s3 cp '%s' -"},  {"gs://", "gcloud storage cat '%s'"},
-                 {"http://", "curl -fsSL '%s'"}, {"https://", "curl -fsSL '%s'"},
-                 {"ftp://", "curl -fsSL '%s'"},  {"hdfs://", "hdfs dfs -cat '%s'"}};
-    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-        if (strncmp(name, known[i].scheme, strlen(known[i].scheme)) != 0 || file_exists(name))
-            continue;
-        char *command = mem_printf(known[i].command, name);
-        err_set(e, ERR_IO, "%s: is an address, not a file of this machine", name);
-        err_hint(e, "pipe it in: %s | ... -", command);
-        free(command);
-        return ERR_IO;
-    }
-    return 0;
+    const struct address *a = address_of(name);
+    if (!a)
+        return 0;
+    char *command = mem_printf(a->read, name);
+    err_set(e, ERR_IO, "%s: is an address, not a file of this machine", name);
+    err_hint(e, "pipe it in: %s | ... -", command);
+    free(command);
+    return ERR_IO;
+}
+
+int path_refuse_address(const char *path, struct err *e)
+{
+    const struct address *a = address_of(path);
+    if (!a)
+        return 0;
+    static const char hub[] = "https://huggingface.co/";
+    bool file = strchr(strrchr(path, '/'), '.');
+    bool model = !strncmp(path, hub, strlen(hub)) && !strstr(path, "/resolve/");
+    char *command =
+        model ? mem_printf("huggingface-cli download %s --local-dir FOLDER", path + strlen(hub))
+              : mem_printf(file ? a->fetch : a->fetch_all, path);
+    err_set(e, ERR_IO,
+            "%s: is an address, not a file or folder of this machine; nothing is fetched", path);
+    err_hint(e, "fetch it first: %s; then name what is there", command);
+    free(command);
+    return ERR_IO;
 }
 
 static int add_pattern(struct names *list, const char *pattern, struct err *e)

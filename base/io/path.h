@@ -58,6 +58,10 @@ char *path_join(const char *dir, const char *name);
  */
 int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e);
 
+/* ERR_IO for an address of the network (s3://, https://) in place of a file or folder, with the
+ * command that fetches it. 0: it is none, or there is a file of that name. */
+int path_refuse_address(const char *path, struct err *e);
+
 /* Whether a file of a folder is taken for one of documents: its name ends in .jsonl, .ndjson,
  * .json, .txt, .text, .tsv or .parquet, perhaps with .zst, .zstd, .gz or .xz behind it, or has no
  * ending and is not README, LICENSE or the like. */

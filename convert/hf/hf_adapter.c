@@ -26,7 +26,9 @@ static int read_files(struct hf_adapter *a, const char *dir, const struct hf_ign
     char *bin = path_join(dir, "adapter_model.bin");
     bool safe = file_exists(tensors);
     a->config_path = path_join(dir, "adapter_config.json");
-    int code = file_is_dir(dir) ? 0 : err_set(e, ERR_IO, "%s: there is no such folder", dir);
+    int code = path_refuse_address(dir, e);
+    if (!code && !file_is_dir(dir))
+        code = err_set(e, ERR_IO, "%s: there is no such folder", dir);
     if (!code && !file_exists(a->config_path))
         code = err_set(e, ERR_IO, "%s: no adapter: it has no adapter_config.json", dir);
     if (!code)

@@ -99,10 +99,10 @@ static int other_prefix(const char *path, struct err *e)
 {
     char *idx = mem_printf("%s.idx", path), *pattern = mem_printf("%s*", path);
     char *meant = newest_of(pattern);
-    int code = 0;
-    if (file_exists(idx)) {
+    int code = path_refuse_address(path, e);
+    if (!code && file_exists(idx)) {
         code = err_set(e, ERR_DATA, "%s: is the prefix of token data, not a checkpoint", path);
-    } else if (meant) {
+    } else if (!code && meant) {
         err_set(e, ERR_IO, "%s: no such checkpoint", path);
         code = err_hint(e, "did you mean %s?", meant);
     }

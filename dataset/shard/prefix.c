@@ -115,7 +115,7 @@ int prefix_find(const char *given, char **ret, struct err *e)
                  WEFT_PREFIX "prep build --input %s --tokenizer T --output-prefix P makes "
                              "P_text_document of text",
                  given);
-    } else {
+    } else if (!(code = path_refuse_address(given, e))) {
         code = err_set(e, ERR_IO, "%s.bin and %s.idx do not exist", given, given);
         err_hint(e, WEFT_PREFIX "prep build makes them of text");
     }

@@ -70,6 +70,13 @@ for form in "" "--input-format text"; do
 done
 expect 0 sh -c 'iconv -f SHIFT_JIS -t UTF-8 sjis.txt | "$@" -' sh "$TOK" encode --tokenizer w/tokenizer.json
 
+t "an address in place of a tokenizer names the command that fetches it"
+expect 4 "$TOK" encode --tokenizer s3://bucket/tokenizer.json a.txt
+err_has "s3://bucket/tokenizer.json: is an address, not a file or folder of this machine; nothing is fetched"
+err_has "hint: fetch it first: aws s3 cp 's3://bucket/tokenizer.json' .; then"
+expect 4 "$PREP" build --input a.txt --tokenizer https://host/t/tokenizer.json --output-prefix o
+err_has "curl -fLO 'https://host/t/tokenizer.json'"
+
 t "Parquet is read as prep build reads it"
 
 for f in zstd-delta-bytes gzip-plain-v2 snappy-dictionary none-delta-length; do

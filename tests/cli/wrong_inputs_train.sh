@@ -19,6 +19,17 @@ expect 5 $run --micro-batch-size 1000000 --hidden-size 4096
 err_has "not enough memory"
 err_has "lower --micro-batch-size from 1000000"
 
+t "an address in place of a checkpoint, a model or data"
+expect 4 $run --load s3://bucket/run
+err_has "s3://bucket/run: is an address, not a file or folder of this machine; nothing is fetched"
+err_has "hint: fetch it first: aws s3 cp --recursive 's3://bucket/run' FOLDER; then name what is there"
+expect 4 $run --data-path gs://bucket/d_text_document
+err_has "gcloud storage cp --recursive 'gs://bucket/d_text_document' FOLDER"
+expect 4 "$CONVERT" import https://huggingface.co/org/model-1.5 a
+err_has "huggingface-cli download org/model-1.5 --local-dir FOLDER"
+expect 4 "$CONVERT" inspect s3://bucket/run
+err_has "aws s3 cp --recursive 's3://bucket/run' FOLDER"
+
 t "train run: splits and rates that are none"
 for split in abc 0,0,0; do
     expect 2 $run --split $split

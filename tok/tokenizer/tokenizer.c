@@ -42,7 +42,11 @@ static bool like_hub(const char *path)
 
 static int missing(const char *path, struct err *e)
 {
-    int code = err_sys(e, errno, "%s: cannot open", path);
+    int why = errno, code = path_refuse_address(path, e);
+    if (code)
+        return code;
+    errno = why;
+    code = err_sys(e, errno, "%s: cannot open", path);
     if (code == ERR_IO && errno == ENOENT && like_hub(path))
         err_hint(e,
                  "if this is a name on the Hugging Face Hub, fetch its files first: "

@@ -393,6 +393,9 @@ static int nothing_to_load(const struct train_options *o, bool own, struct err *
         log_info("no checkpoint in %s yet: the run starts from nothing", o->load);
         return 0;
     }
+    int code = path_refuse_address(o->load, e);
+    if (code)
+        return code;
     if (file_is_dir(o->load))
         err_set(e, ERR_IO, "%s holds no checkpoint", o->load);
     else

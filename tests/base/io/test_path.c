@@ -246,6 +246,14 @@ static void addresses_name_the_pipe(void)
     const char *list = "s3://bucket/a.jsonl";
     T_ERR(names_expand(&list, 1, NULL, &got, &n, &e), &e, ERR_IO, "is an address, not a file");
     T_STR(e.hint, "pipe it in: aws s3 cp 's3://bucket/a.jsonl' - | ... -");
+    T_ERR(path_refuse_address("s3://bucket/run", &e), &e, ERR_IO, "nothing is fetched");
+    T_STR(e.hint, "fetch it first: aws s3 cp --recursive 's3://bucket/run' FOLDER; then name what "
+                  "is there");
+    T_ERR(path_refuse_address("https://huggingface.co/org/model-1.5", &e), &e, ERR_IO, "address");
+    T_CHECK(strstr(e.hint, "huggingface-cli download org/model-1.5 --local-dir FOLDER;"));
+    T_ERR(path_refuse_address("https://huggingface.co/m/resolve/main/a.json", &e), &e, ERR_IO, "");
+    T_CHECK(strstr(e.hint, "curl -fLO 'https://huggingface.co/m/resolve/main/a.json';"));
+    T_OK(path_refuse_address("s3", &e), &e);
 }
 
 static void names_that_exist_are_no_patterns(void)
