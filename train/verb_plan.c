@@ -100,7 +100,7 @@ static void close_report(struct plan_report *p)
 static int check_report_fit(const struct plan_report *p, struct err *e)
 {
     const struct rank *largest = &p->stage[p->largest];
-    const struct hint_job job = {p->job, largest, p->limit, p->limits};
+    const struct hint_job job = {p->job, largest, p->limit, p->limits, NULL};
     int code = memory_fit_check(largest, p->limit, p->limits, e);
     struct buf text = {0};
     if (code && e && hint_find(&job, &text))

@@ -101,6 +101,11 @@ fits $deep 58M --world-size 4 --tp 2 --global-batch-size 64
 fits $deep 100M
 fits --preset llama-3.1-70b $large --world-size 16 --pp 2 --global-batch-size 16 --device-memory 80G
 fits $deep 60M --swiglu --disable-bias-linear --num-experts 4 --moe-router-topk 2 --moe-ffn-hidden-size 64 --world-size 4 --ep 2 --micro-batch-size 8 --global-batch-size 64
+# 405B on 16,384 processes: tensors are shared out within a machine, weights by ZeRO
+huge="--preset llama-3.1-70b --num-layers 126 --hidden-size 16384 --num-attention-heads 128 --ffn-hidden-size 53248 --tokenizer-type NullTokenizer
+    --vocab-size 128255 --seq-length 8192 --bf16 --world-size 16384 --global-batch-size 16384 --device-memory 80G"
+fits $huge
+check [ "$change" = "--tensor-model-parallel-size 2 --zero-stage 3 --recompute-granularity full --recompute-method uniform --recompute-num-layers 1" ]
 # options that exclude each other, or that two of have to fit
 large16="--preset llama-3.1-70b --tokenizer-type NullTokenizer --vocab-size 128255 --seq-length 8192 --bf16 --device-memory 80G"
 fits $large16 --global-batch-size 16 --recompute-activations
@@ -129,6 +134,18 @@ fits $tiny --num-layers 1 --num-attention-heads 1 --global-batch-size 2 --seq-le
 check [ -n "$(echo "$change" | grep -- "--seq-length")" ]
 planned $deep 100M >no.json
 check grep -q '"fits":false' no.json
+
+t "a hint is looked for in few plans, whether or not there is one"
+looked() {
+    expect 5 "$TRAIN" plan --verbose "$@"
+    work=$(sed -n 's/^debug: the hint was looked for in \([0-9]*\) plans of a layer.s micro-batch, of at most 4000$/\1/p' .err)
+    check [ "${work:-5000}" -le 4000 ]
+}
+looked $huge
+looked $large16 --global-batch-size 1024
+check [ "$work" -le 2000 ]
+looked --preset qwen3-30b-a3b --tokenizer-type NullTokenizer --vocab-size 128255 --micro-batch-size 8 --global-batch-size 64 --device-memory 10G
+err_has "hint: lower --num-layers"
 
 t "70B on 16 processes and 405B on 16,384 are planned in little memory"
 stages=7-8-8-8-8-8-8-8-8-8-8-8-8-8-8-7

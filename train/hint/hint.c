@@ -9,7 +9,8 @@
 #include "train/deepspeed/deepspeed.h"
 #include "train/engine/memory_fit.h"
 
-enum { NODE = 8, RANKS_MOST = 1 << 16, SEQUENCE_LEAST = 128 };
+/* WORK_MOST: layers times micro-batches that are planned in 100 ms, at 25 us for one of experts. */
+enum { NODE = 8, RANKS_MOST = 1 << 16, SEQUENCE_LEAST = 128, WORK_MOST = 4000 };
 
 /* ---- whether it fits ---------------------------------------------------------------------- */
 
@@ -20,15 +21,30 @@ static int64_t few_micros(const struct rank_config *c)
     return c->micros < most ? c->micros : most;
 }
 
-/* What a process of the stage `pp` takes; UINT64_MAX where it cannot be planned. */
-static uint64_t stage_need(const struct rank_config *like, const struct dev_desc *desc, int pp)
+/* A process of the stage `pp`, as it is planned here; false: it would be too much work. */
+static bool take_stage(const struct hint_job *p, const struct rank_config *like, int pp,
+                       struct rank_config *ret)
 {
-    struct rank_config c = *like;
+    *ret = *like;
+    ret->rank = mesh_rank(ret->layout.mesh, (struct coord){.pp = pp});
+    ret->comm = NULL;
+    ret->micros = few_micros(like);
+    int64_t work = (ret->spec.layers / ret->layout.mesh.pp + 2) * ret->micros;
+    if (work > *p->left)
+        return false;
+    *p->left -= work;
+    return true;
+}
+
+/* What a process of the stage `pp` takes; UINT64_MAX where it cannot be planned. */
+static uint64_t stage_need(const struct hint_job *p, const struct rank_config *like, int pp)
+{
+    const struct dev_desc *desc = &p->job->rank.dev.desc;
+    struct rank_config c;
     struct rank r = {0};
-    c.rank = mesh_rank(c.layout.mesh, (struct coord){.pp = pp});
-    c.comm = NULL;
-    c.micros = few_micros(like);
     uint64_t need = UINT64_MAX;
+    if (!take_stage(p, like, pp, &c))
+        return need;
     if (!rank_plan(&r, &c, desc, NULL))
         need = memory_fit_need(&r).touched;
     rank_close(&r);
@@ -38,11 +54,10 @@ static uint64_t stage_need(const struct rank_config *like, const struct dev_desc
 static bool stage_fits(const struct hint_job *p, const struct rank_config *like,
                        const struct dev_desc *desc, int pp)
 {
-    struct rank_config c = *like;
+    struct rank_config c;
     struct rank r = {0};
-    c.rank = mesh_rank(c.layout.mesh, (struct coord){.pp = pp});
-    c.comm = NULL;
-    c.micros = few_micros(like);
+    if (!take_stage(p, like, pp, &c))
+        return false;
     bool fits = !rank_plan(&r, &c, desc, NULL) && !memory_fit_check(&r, p->limit, p->limits, NULL);
     rank_close(&r);
     return fits;
@@ -234,21 +249,29 @@ static bool states_may_fit(const struct hint_job *p, const struct rank_config *c
     return mesh_spreads_experts(l->mesh) || sum / 2 < (double)least_limit(p);
 }
 
-/* A stage of some layers, from plans of one and of two in each chunk. */
+static bool layers_are_alike(const struct spec *s)
+{
+    int64_t with = 0;
+    for (int64_t l = 0; l < s->layers; l++)
+        with += spec_has_experts(s, l);
+    return with == 0 || with == s->layers;
+}
+
+/* A stage of some layers, from plans of one and of two in each chunk; under ZeRO 2 and 3, which
+ * hold two layers whole however many there are, of two and of three. */
 static uint64_t guess_need(const struct hint_job *p, const struct rank_config *like, int pp)
 {
-    const struct dev_desc *desc = &p->job->rank.dev.desc;
     struct rank_config c = *like;
-    int64_t stages = (int64_t)c.layout.mesh.pp * c.layout.chunks;
-    if (c.layout.layers || c.spec.experts || c.spec.layers < 4 * stages)
-        return stage_need(like, desc, pp);
-    c.spec.layers = stages;
-    uint64_t one = stage_need(&c, desc, pp);
-    c.spec.layers = 2 * stages;
-    uint64_t two = stage_need(&c, desc, pp);
-    if (one == UINT64_MAX || two == UINT64_MAX || two < one)
-        return one;
-    return one + (two - one) * (uint64_t)(like->spec.layers / stages - 1);
+    int64_t stages = (int64_t)c.layout.mesh.pp * c.layout.chunks, few = c.layout.zero > 1 ? 2 : 1;
+    if (c.layout.layers || !layers_are_alike(&c.spec) || c.spec.layers < 4 * stages)
+        return stage_need(p, like, pp);
+    c.spec.layers = few * stages;
+    uint64_t less = stage_need(p, &c, pp);
+    c.spec.layers = (few + 1) * stages;
+    uint64_t more = stage_need(p, &c, pp);
+    if (less == UINT64_MAX || more == UINT64_MAX || more < less)
+        return less;
+    return less + (more - less) * (uint64_t)(like->spec.layers / stages - few);
 }
 
 static bool try_config(const struct hint_job *p, const struct rank_config *c, struct buf *ret)
@@ -391,7 +414,7 @@ static bool find_together(const struct hint_job *p, struct rank_config *c, struc
     return false;
 }
 
-bool hint_find(const struct hint_job *p, struct buf *ret)
+static bool find_any(const struct hint_job *p, struct buf *ret)
 {
     const struct rank_config *now = &p->job->rank.config;
     const struct train_options *o = p->job->o;
@@ -407,4 +430,15 @@ bool hint_find(const struct hint_job *p, struct buf *ret)
             return true;
     }
     return false;
+}
+
+bool hint_find(const struct hint_job *p, struct buf *ret)
+{
+    int64_t left = WORK_MOST;
+    struct hint_job own = *p;
+    own.left = &left;
+    bool found = find_any(&own, ret);
+    log_debug("the hint was looked for in %lld plans of a layer's micro-batch, of at most %d",
+              (long long)(WORK_MOST - left), WORK_MOST);
+    return found;
 }
