@@ -182,8 +182,14 @@ static void course_rates(const struct course_flags *f, int64_t batch, int64_t se
                                          batch, seq_length),
                     .decay = decay > 0 ? decay : run,
                     .wsd_decay = samples_of(f->wsd_iters, f->wsd_samples, 0, batch, seq_length)};
+    if (f->rules == LR_HF) {
+        c->lr.warmup = (double)f->warmup_iters;
+        c->lr.decay = (double)(f->decay_iters ? f->decay_iters : c->iterations);
+    }
     if (f->warmup_fraction > 0)
         c->lr.warmup = f->warmup_fraction * c->lr.decay;
+    if (f->rules == LR_HF)
+        c->lr.warmup = ceil(c->lr.warmup);
     bool grows = f->decay_style != DECAY_CONSTANT;
     c->decay = (struct decay){.style = (enum decay_style)f->decay_style,
                               .start = grows ? f->start_decay : f->weight_decay,
@@ -254,6 +260,34 @@ static int warmup_too_long(const struct course_flags *f, struct err *e)
                    end[i].name, (long long)end[i].n);
 }
 
+/* Counted in updates, from 0 and down to 0. */
+static int check_hf(const struct course_flags *f, struct err *e)
+{
+    const struct {
+        bool given;
+        const char *name;
+    } without[] = {{f->decay_samples, "lr-decay-samples"},
+                   {f->decay_tokens, "lr-decay-tokens"},
+                   {f->warmup_samples, "lr-warmup-samples"},
+                   {f->warmup_tokens, "lr-warmup-tokens"},
+                   {f->min_lr > 0, "min-lr"},
+                   {f->warmup_init > 0, "lr-warmup-init"}};
+    for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
+        if (without[i].given)
+            return err_set(e, ERR_USAGE,
+                           "--%s: the rates of --lr-rules hf are counted in updates, rise from 0 "
+                           "and end at 0",
+                           without[i].name);
+    if (f->style != LR_LINEAR && f->style != LR_COSINE && f->style != LR_CONSTANT)
+        return err_set(e, ERR_USAGE,
+                       "--lr-rules hf: expected --lr-decay-style linear, cosine or constant");
+    if (f->warmup_fraction > 0 && f->warmup_iters)
+        return err_set(e, ERR_USAGE,
+                       "--lr-warmup-fraction and --lr-warmup-iters exclude each "
+                       "other");
+    return 0;
+}
+
 static int check_units(const struct course_flags *f, struct err *e)
 {
     bool samples = in_samples(f);
@@ -321,7 +355,8 @@ static int check_style(const struct course_flags *f, const struct lr *lr, struct
 int course_check(const struct course_flags *f, const struct course *c, struct err *e)
 {
     const struct lr *lr = &c->lr;
-    int code = check_units(f, e);
+    bool hf = f->rules == LR_HF;
+    int code = hf ? check_hf(f, e) : check_units(f, e);
     if (!code)
         code = check_decay(f, e);
     if (!code)
@@ -332,7 +367,7 @@ int course_check(const struct course_flags *f, const struct course *c, struct er
         return err_set(e, ERR_USAGE, "--min-lr %g is above --lr %g", lr->min, lr->max);
     if (lr->init > lr->max)
         return err_set(e, ERR_USAGE, "--lr-warmup-init %g is above --lr %g", lr->init, lr->max);
-    if (lr->warmup > 0 && lr->warmup >= lr->decay)
+    if (lr->warmup > 0 && lr->warmup >= lr->decay && !hf) /* theirs may be all warm-up */
         return warmup_too_long(f, e);
     return 0;
 }

@@ -501,6 +501,13 @@ int64_t rank_samples(const struct rank *r, int64_t consumed)
     return c->ramp.epoch ? ramp_at(&c->ramp, consumed) : c->micros * c->micro_batch * dp;
 }
 
+double rank_rate(const struct rank *r, const struct cursor *at)
+{
+    const struct lr *lr = &r->config.lr;
+    bool updates = lr->rules == LR_HF && !FAULT("lr_updates");
+    return lr_at(lr, updates ? at->steps : at->scheduled);
+}
+
 void rank_follow_ramp(struct rank *r)
 {
     struct rank_config *c = &r->config;

@@ -292,6 +292,9 @@ void rank_timer(struct rank *r, enum rank_timer t, bool begins);
 /* Samples of the step after so many, of all data-parallel ranks. */
 int64_t rank_samples(const struct rank *r, int64_t consumed);
 
+/* The learning rate of the step after `at`. */
+double rank_rate(const struct rank *r, const struct cursor *at);
+
 /* Before a step: makes it as long as the ramp says. */
 void rank_follow_ramp(struct rank *r);
 

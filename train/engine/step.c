@@ -187,7 +187,7 @@ int step_complete(struct rank *r, struct step_result *ret, struct err *e)
     struct cursor at = r->at;
     fill_result(r, back, ret);
     code = cursor_after(r, &at, ret->skipped, ret->spike, e);
-    ret->lr = lr_at(&r->config.lr, at.scheduled);
+    ret->lr = rank_rate(r, &at);
     ret->loss_scale = at.scale.scale;
     if (!code)
         r->at = at; /* else the step has failed */

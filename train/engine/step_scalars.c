@@ -22,9 +22,8 @@ static double route_weight(const struct rank_config *c)
 struct step_values step_scalars_of(const struct rank *r, const struct cursor *at)
 {
     const struct rank_config *c = &r->config;
-    struct step_values v =
-        step_values_make(lr_at(&c->lr, at->scheduled), decay_at(&c->decay, at->scheduled),
-                         (double)(at->steps + 1), c->beta1, c->beta2);
+    struct step_values v = step_values_make(rank_rate(r, at), decay_at(&c->decay, at->scheduled),
+                                            (double)(at->steps + 1), c->beta1, c->beta2);
     v.scale = at->scale.scale;
     v.route = route_weight(c) * at->scale.scale;
     return v;

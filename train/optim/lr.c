@@ -47,10 +47,27 @@ static double lr_wsd(const struct lr *c, double n)
     }
 }
 
-double lr_at(const struct lr *c, int64_t samples)
+/* In the order of transformers' operations. */
+static double lr_hf(const struct lr *c, double n)
 {
-    double n = (double)samples, warmup = c->warmup;
+    double warmup = FAULT("lr_hf") ? 0 : c->warmup, left = c->decay - warmup;
+    if (n < warmup)
+        return c->max * (n / warmup);
+    if (c->style == LR_CONSTANT)
+        return c->max;
+    if (n >= c->decay)
+        return 0;
+    if (c->style == LR_LINEAR)
+        return c->max * ((c->decay - n) / left);
+    return c->max * (0.5 * (1.0 + cos(pi * ((n - warmup) / left))));
+}
 
+double lr_at(const struct lr *c, int64_t at)
+{
+    double n = (double)at, warmup = c->warmup;
+
+    if (c->rules == LR_HF)
+        return lr_hf(c, n);
     if ((c->rules == LR_V1 && !FAULT("lr_rules")) || c->style == LR_EXPONENTIAL)
         return lr_v1(c, n);
     if (warmup > 0 && n <= warmup)

@@ -6,6 +6,7 @@
  * Learning rate and weight decay as pure functions of samples seen. The step taken after n samples
  * uses lr_at(n) and decay_at(n); the log line shows lr_at(n + global batch). What a user gives in
  * iterations or tokens is converted to samples before (train/course), where it need not be whole.
+ * With LR_HF n counts updates instead, as do `warmup` and `decay`.
  *
  * LR_CORE is the rule of Megatron-LM core_v0.12.3 (OptimizerParamScheduler), which
  * Megatron-DeepSpeed shares: linear warm-up from `init`, then from `max` down to `min` at `decay`.
@@ -13,6 +14,10 @@
  * but is as long as if it began at 0, stops where the run does, and so ends above zero; `min` is a
  * floor. LR_EXPONENTIAL, a factor of exp(-0.693) over `decay`, exists there alone and always
  * follows LR_V1.
+ *
+ * LR_HF is the rule of transformers' schedules (linear, cosine, constant with warm-up), to the last
+ * bit: update n has `max` * n / warmup in the warm-up, and what is left of `max` falls to 0 at
+ * `decay`, whatever `min` and `init` say.
  */
 
 #include <stdint.h>
@@ -26,7 +31,7 @@ enum lr_style {
     LR_EXPONENTIAL
 };
 
-enum lr_rules { LR_CORE, LR_V1 };
+enum lr_rules { LR_CORE, LR_V1, LR_HF };
 
 /* Of LR_WSD; r from 0 to 1: 2 * 0.5^r - 1, 1 - r, half a cosine, 1 - sqrt(r). */
 enum wsd_style { WSD_EXPONENTIAL, WSD_LINEAR, WSD_COSINE, WSD_MINUS_SQRT };
@@ -36,10 +41,10 @@ struct lr {
     enum lr_rules rules;
     enum wsd_style wsd_style;
     double max, min, init;
-    double warmup, decay, wsd_decay; /* samples */
+    double warmup, decay, wsd_decay; /* samples; with LR_HF updates */
 };
 
-double lr_at(const struct lr *c, int64_t samples);
+double lr_at(const struct lr *c, int64_t n);
 
 enum decay_style { DECAY_CONSTANT, DECAY_LINEAR, DECAY_COSINE };
 

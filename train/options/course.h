@@ -57,12 +57,14 @@
                         "last --lr-wsd-decay-iters alone, exponential halves the rate over "       \
                         "the decay, as Megatron-LM v1.1.5"),                                       \
         OPT_ROW(.name = "lr-rules", COURSE_ROW_AT(S, m, OPT_CHOICE, rules), .def = "core",         \
-                .meta = "core|v1", .group = "training", .verbs = v, .idle = i,                     \
+                .meta = "core|v1|hf", .group = "training", .verbs = v, .idle = i,                  \
                 .resumed = RESUMED_SCHEDULE, .brief = "whose learning rate decay",                 \
                 .help = "whose shape of linear and cosine: Megatron core's and "                   \
-                        "Megatron-DeepSpeed's, which end at --min-lr, or that of Megatron-LM "     \
+                        "Megatron-DeepSpeed's, which end at --min-lr; that of Megatron-LM "        \
                         "v1.1.5, which begins its decay after the warm-up but does not shorten "   \
-                        "it, and has --min-lr as a floor"),                                        \
+                        "it, and has --min-lr as a floor; or hf, transformers', counted in "       \
+                        "updates: 0 in the first of a warm-up, whose length is rounded up, and "   \
+                        "down to 0"),                                                              \
         OPT_ROW(.name = "lr-wsd-decay-style", COURSE_ROW_AT(S, m, OPT_CHOICE, wsd_style),          \
                 .def = "exponential", .meta = "exponential|linear|cosine|minus_sqrt",              \
                 .group = "training", .verbs = v, .idle = i, .needs = "lr-decay-style=WSD",         \

@@ -106,6 +106,32 @@ static void epochs_are_transformers(void)
     T_EQ(c.iterations, 0);
 }
 
+/* Updates, of which a fraction is rounded up. */
+static void rates_of_transformers_are_in_updates(void)
+{
+    static const struct {
+        struct course_flags f;
+        double warmup, decay;
+    } want[] = {{{.epochs = 3, .warmup_fraction = 0.1}, 1, 9},
+                {{.epochs = 3, .warmup_fraction = 0.34}, 4, 9},
+                {{.epochs = 2.5, .warmup_iters = 2}, 2, 8},
+                {{.train_samples = 43, .warmup_fraction = 0.25}, 3, 10},
+                {{.train_iters = 10, .warmup_fraction = 0.3}, 3, 10},
+                {{.train_iters = 10, .decay_iters = 7, .warmup_fraction = 0.5}, 4, 7},
+                {{.train_iters = 1, .warmup_iters = 5}, 5, 1}};
+    for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
+        struct course_flags f = want[i].f;
+        struct err e;
+        f.rules = LR_HF;
+        f.lr = 1;
+        f.start_decay = f.end_decay = -1;
+        struct course c = settle(&f);
+        T_NEAR(c.lr.warmup, want[i].warmup, 0);
+        T_NEAR(c.lr.decay, want[i].decay, 0);
+        T_OK(course_check(&f, &c, &e), &e);
+    }
+}
+
 /* Sizes by Megatron-LM core's rule: 2 to 8 by 2 over 30 samples, 10 for each size; the last one
  * that begins at a whole share comes a step early. */
 static void the_batch_grows(void)
@@ -179,6 +205,14 @@ static void what_does_not_go_together_is_refused(void)
     REFUSES("with --num-train-epochs the learning rate is in iterations", .epochs = 1,
             .warmup_samples = 4);
     REFUSES("--lr-warmup-iters 3 leaves the 1 epochs", .epochs = 1, .warmup_iters = 3);
+    REFUSES("--min-lr: the rates of --lr-rules hf", .train_iters = 9, .rules = LR_HF, .min_lr = 1);
+    REFUSES("--lr-warmup-init: the rates", .train_iters = 9, .rules = LR_HF, .warmup_init = 1);
+    REFUSES("--lr-warmup-samples: the rates", .epochs = 1, .rules = LR_HF, .warmup_samples = 1);
+    REFUSES("--lr-decay-tokens: the rates", .epochs = 1, .rules = LR_HF, .decay_tokens = 1);
+    REFUSES("expected --lr-decay-style linear, cosine or constant", .epochs = 1, .rules = LR_HF,
+            .style = LR_WSD);
+    REFUSES("--lr-warmup-fraction and --lr-warmup-iters", .epochs = 1, .rules = LR_HF,
+            .warmup_fraction = 0.1, .warmup_iters = 1);
     REFUSES("in iterations", .train_iters = 9, .style = LR_WSD, .wsd_samples = 8);
     REFUSES("in samples", .train_samples = 9, .decay_iters = 8);
     REFUSES("--lr-decay-tokens and", .train_samples = 9, .decay_tokens = 8, .decay_samples = 4);
@@ -202,5 +236,6 @@ static void what_does_not_go_together_is_refused(void)
 }
 
 T_MAIN(T_CASE(rates_are_megatrons), T_CASE(tokens_are_megatron_deepspeeds),
-       T_CASE(lengths_are_samples), T_CASE(epochs_are_transformers), T_CASE(the_batch_grows),
+       T_CASE(lengths_are_samples), T_CASE(epochs_are_transformers),
+       T_CASE(rates_of_transformers_are_in_updates), T_CASE(the_batch_grows),
        T_CASE(long_ramps_are_counted), T_CASE(what_does_not_go_together_is_refused))

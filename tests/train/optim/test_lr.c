@@ -39,5 +39,46 @@ static void all_warm_up_never_divides_by_zero(void)
     T_NEAR(lr_at(&c, 11), 0, 0);
 }
 
+/* transformers 5.23: get_scheduler(NAME, optimizer of lr 3e-4, warm-up steps, training steps). */
+static void counts_updates_as_transformers(void)
+{
+    static const struct {
+        enum lr_style style;
+        double warmup, decay;
+        int64_t at;
+        double lr;
+    } want[] = {
+        {LR_LINEAR, 3, 10, 0, 0},
+        {LR_LINEAR, 3, 10, 1, 9.999999999999999e-05},
+        {LR_LINEAR, 3, 10, 2, 0.00019999999999999998},
+        {LR_LINEAR, 3, 10, 3, 0.0003},
+        {LR_LINEAR, 3, 10, 4, 0.0002571428571428571},
+        {LR_LINEAR, 3, 10, 9, 4.285714285714285e-05},
+        {LR_LINEAR, 3, 10, 10, 0},
+        {LR_LINEAR, 0, 7, 0, 0.0003},
+        {LR_LINEAR, 0, 7, 6, 4.285714285714285e-05},
+        {LR_COSINE, 3, 10, 1, 9.999999999999999e-05},
+        {LR_COSINE, 3, 10, 4, 0.0002851453301853628},
+        {LR_COSINE, 3, 10, 9, 1.4854669814637143e-05},
+        {LR_COSINE, 3, 10, 10, 0},
+        {LR_CONSTANT, 3, 10, 0, 0},
+        {LR_CONSTANT, 3, 10, 2, 0.00019999999999999998},
+        {LR_CONSTANT, 3, 10, 3, 0.0003},
+        {LR_CONSTANT, 3, 10, 10, 0.0003},
+        {LR_LINEAR, 1, 1, 0, 0},
+        {LR_LINEAR, 12, 10, 9, 0.000225},
+    };
+    for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
+        struct lr c = {.style = want[i].style,
+                       .rules = LR_HF,
+                       .max = 3e-4,
+                       .min = 1, /* neither counts */
+                       .init = 1,
+                       .warmup = want[i].warmup,
+                       .decay = want[i].decay};
+        T_NEAR(lr_at(&c, want[i].at), want[i].lr, 0);
+    }
+}
+
 T_MAIN(T_CASE(warms_up_as_the_published_log), T_CASE(decays),
-       T_CASE(all_warm_up_never_divides_by_zero))
+       T_CASE(counts_updates_as_transformers), T_CASE(all_warm_up_never_divides_by_zero))
