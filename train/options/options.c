@@ -188,8 +188,10 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "calculate-per-token-loss", .type = OPT_SWITCH, AT(per_token),
             .group = "training", .verbs = TRAINS, .resumed = RESUMED_WARNED,
             .brief = "weigh all tokens of a step alike",
-            .help = "learn from the mean loss of all counted tokens of a step, instead of the mean "
-                    "over micro-batches of each one's mean"),
+            .help =
+                "learn from the mean loss of all counted tokens of a step, of all processes, as "
+                "transformers' Trainer does, instead of the mean over micro-batches of each "
+                "one's mean; --num-train-epochs and --lr-rules hf set it"),
     OPT_ROW(.name = "pad-vocab-in-loss", .type = OPT_SWITCH, AT(pad_in_loss), .group = "training",
             .verbs = TRAINS, .resumed = RESUMED_WARNED,
             .brief = "train embedding rows that are padding",

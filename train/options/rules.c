@@ -3,14 +3,23 @@
 
 /* Epochs are of all the data, as in transformers, where validation has a set of its own; Megatron's
  * default split would keep back a thirtieth. */
-static int set_by_epochs(struct opts *o, struct err *e)
+static int set_split(struct opts *o, struct err *e)
 {
     return opts_set_from(o, FROM_PRESET, "--num-train-epochs", "split", "100,0,0", e);
+}
+
+/* transformers' Trainer divides the losses of an update by the number of its learnt tokens. */
+static int set_objective(struct opts *o, const char *by, struct err *e)
+{
+    return opts_set_from(o, FROM_PRESET, by, "calculate-per-token-loss", "true", e);
 }
 
 int rules_apply(struct opts *o, struct err *e)
 {
     const struct train_options *v = o->values;
-    bool trains = o->verb == VERB_RUN || o->verb == VERB_PLAN;
-    return trains && v->course.epochs > 0 ? set_by_epochs(o, e) : 0;
+    bool trains = o->verb == VERB_RUN || o->verb == VERB_PLAN, epochs = v->course.epochs > 0;
+    int code = trains && epochs ? set_split(o, e) : 0;
+    if (!code && trains && (epochs || v->course.rules == LR_HF))
+        code = set_objective(o, epochs ? "--num-train-epochs" : "--lr-rules hf", e);
+    return code;
 }
