@@ -52,7 +52,7 @@ static int open_once(struct job *j, struct share *s, struct err *e)
     uint64_t length = (uint64_t)j->seq_length, once = job_once(j, s->part);
     int64_t iters = (int64_t)once / j->global_batch;
     iters = iters < j->o->eval_iters ? iters : j->o->eval_iters;
-    s->at = (struct stretch){.micros = iters * j->micros};
+    s->at = (struct stretch){.passes = iters * j->micros};
     if (iters < 1)
         return err_set(e, ERR_USAGE,
                        "%s: the %s share has %llu samples of %llu tokens, fewer than one batch of "
@@ -81,7 +81,8 @@ static int open_share(struct job *j, struct share *s, struct err *e)
 static void answer(const struct job *j, const struct share *s, double loss)
 {
     double ppl = exp(loss < 20 ? loss : 20);
-    int64_t tokens = s->at.micros * j->o->micro_batch * j->seq_length;
+    int64_t rows = s->at.passes * j->o->micro_batch;
+    int64_t tokens = (s->at.all ? (int64_t)s->at.all : rows) * j->seq_length;
     printf("%s loss %.6f, perplexity %.4f, over %lld tokens of %s%s\n", part_name(s->part), loss,
            ppl, (long long)tokens, j->data_name, s->repeats ? ", as the run evaluated them" : "");
 }
@@ -112,12 +113,12 @@ int verb_eval(struct opts *opts, struct err *e)
     if (!code)
         code = open_share(&j, &s, e);
     if (!code) {
-        struct batch_layout l = job_layout(&j);
+        struct batch_layout l = job_stretch_layout(&j, &s.at);
         struct feed f = job_feed(&j, s.part);
         code = loader_create(&f, &l, s.at.from, 4, &in, e);
     }
     if (!code)
-        code = step_evaluate(&j.rank, in, s.at.micros, &loss, e);
+        code = step_evaluate(&j.rank, in, s.at.passes, &loss, e);
     if (!code)
         answer(&j, &s, loss);
     loader_destroy(in);

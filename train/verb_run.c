@@ -166,15 +166,15 @@ static int evaluate(struct run *r, enum part part, const char *suffix, struct er
 {
     struct job *j = r->job;
     int64_t at = j->rank.at.iteration;
-    struct stretch s = job_stretch(j, part, at, j->o->eval_interval, j->o->full_validation);
-    struct batch_layout l = job_layout(j);
+    struct stretch s = job_stretch(j, part, at, j->eval_interval, j->o->full_validation);
+    struct batch_layout l = job_stretch_layout(j, &s);
     struct feed f = job_feed(j, part);
     struct loader *in = NULL;
     double loss;
     watchdog_enter(j, WATCH_EVAL);
     int code = job_agree(j, loader_create(&f, &l, s.from, 2, &in, e), e);
     if (!code)
-        code = step_evaluate(&j->rank, in, s.micros / model_merged(&j->rank.model), &loss, e);
+        code = step_evaluate(&j->rank, in, s.passes, &loss, e);
     loader_destroy(in);
     if (!code)
         journal_evaluation(&r->journal, &j->rank, suffix, part_name(part), loss);
@@ -260,7 +260,7 @@ static bool may_run_ahead(const struct run *r)
     const struct rank *k = &j->rank;
     int64_t at = k->at.iteration + 1;
     bool pause = divides(o->check_replicas, at) || divides(o->save_interval, at) ||
-                 divides(o->exit_interval, at) || divides(o->eval_interval, at) ||
+                 divides(o->exit_interval, at) || divides(j->eval_interval, at) ||
                  divides(o->report.sample_interval, at);
     return !k->dev.desc.host && k->comm.world == 1 && !pause && step_may_issue(k) &&
            at < j->course.iterations;
@@ -386,7 +386,7 @@ static int one_step(struct run *r, struct err *e)
         return code;
     if (!code && divides(o->check_replicas, at))
         code = watchdog_compare(j, e);
-    if (!code && job_ready(j, PART_VALID) && divides(o->eval_interval, at) &&
+    if (!code && job_ready(j, PART_VALID) && divides(j->eval_interval, at) &&
         at < j->course.iterations)
         code = end_later(r, evaluate(r, PART_VALID, "", e), e);
     if (!code)

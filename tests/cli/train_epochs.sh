@@ -104,6 +104,25 @@ check [ "$(supply train)" = "10 10 1.00 -" ]
 expect 2 "$TRAIN" run $run --train-data-path f --num-train-epochs 1 --no-save
 err_has "--data-path and --train-data-path and the like exclude each other"
 
+t "each epoch ends with an evaluation on all data of validation"
+whole="$model --data-path e --micro-batch-size 2 --global-batch-size 4"
+valid() { sed -n 's/.*validation loss at iteration *\([0-9]*\).*/\1/p' .out | tr '\n' ' '; }
+expect 0 "$TRAIN" run $whole --valid-data-path f --num-train-epochs 3 --save v
+check [ "$(valid)" = "3 6 9 " ]
+check [ "$(supply valid)" = "3 3 1.00 -" ]
+last=$(sed -n 's/.*at iteration 9 on validation set | lm loss value: \([^ ]*\) .*/\1/p' .out)
+expect 0 "$TRAIN" eval --load v
+out_has ", as the run evaluated them"
+check python3 -c "assert abs($last - $(sed -E 's/.*loss ([0-9.]+),.*/\1/' .out)) < 2e-6 * $last"
+expect 0 "$TRAIN" run $whole --split 50,50,0 --num-train-epochs 2 --no-save
+check [ "$(valid)" = "2 4 " ]
+expect 0 "$TRAIN" run $whole --split 50,50,0 --num-train-epochs 2 --no-save --eval-interval 3
+check [ "$(valid)" = "3 4 " ]
+expect 0 "$TRAIN" run $whole --split 50,50,0 --num-train-epochs 2 --no-save --eval-iters 1
+check [ "$(supply valid)" = "12 5 2.40 step 4" ]
+expect 0 "$TRAIN" run $whole --num-train-epochs 2 --no-save
+check [ "$(valid)" = "" ]
+
 t "what epochs do not go together with"
 expect 2 "$TRAIN" run $run --num-train-epochs 1 --train-iters 5 --no-save
 err_has "--num-train-epochs and --train-iters exclude each other"

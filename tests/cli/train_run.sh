@@ -238,7 +238,7 @@ out_has "validation loss at iteration 10 | lm loss value:"
 [ "$(grep -c 'validation loss' .out)" = 2 ] || _wrong "not two evaluations"
 last=$(sed -n 's/.*at iteration 12 on validation set | lm loss value: \([^ ]*\) .*/\1/p' .out)
 # 3 of 60 documents, 1083 tokens, 33 samples
-expect 0 "$TRAIN" eval --load full --data-path d_text_document --micro-batch-size 2 --eval-iters 16
+expect 0 "$TRAIN" eval --load full --data-path d_text_document --micro-batch-size 1 --global-batch-size 1 --eval-iters 33
 python3 -c "
 import re, sys
 a, b = float('$last'), float(re.search(r'loss ([0-9.]+)', open('.out').read())[1])
@@ -247,8 +247,14 @@ expect 2 "$TRAIN" run $tiny --train-iters 5 --full-validation --split 100,0,0
 err_has "no valid share"
 expect 2 "$TRAIN" run $bare --train-iters 5 --full-validation --data-path 1 d_text_document
 err_has "weights need a number of valid samples"
-expect 2 "$TRAIN" run $tiny --train-iters 5 --full-validation --micro-batch-size 34 --global-batch-size 34
-err_has "fewer than one micro-batch"
+still="$tiny --train-iters 1 --lr 1e-12 --eval-iters 0 --full-validation --no-save"
+for layout in "" "--micro-batch-size 1 --global-batch-size 1" "--micro-batch-size 34 --global-batch-size 34" "--micro-batch-size 4 --nproc-per-node 2 --threads 1 --global-batch-size 8"; do
+    expect 0 "$TRAIN" run $still $layout
+    sed -n 's/.*at iteration 1 on validation set | lm loss value: \([^ ]*\) .*/\1/p' .out
+done >losses
+python3 -c "
+a = [float(x) for x in open('losses')]
+assert len(a) == 4 and max(a) - min(a) < 2e-6 * max(a), a" || _wrong "losses differ: $(cat losses)"
 grep -q '"data_ms": [0-9]' full/metrics.jsonl || _wrong "no time waited for data"
 
 t "data that is cut: exit 3"

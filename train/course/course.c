@@ -210,6 +210,12 @@ int course_settle(const struct course_flags *f, const struct course_units *u, st
     return code;
 }
 
+int64_t course_eval_interval(const struct course *c, int64_t given)
+{
+    int64_t epoch = course_epoch_steps(c);
+    return given ? given : epoch ? epoch : 1000;
+}
+
 int64_t course_step_of(const struct course *c, int64_t sample)
 {
     struct course before = {.ramp = c->ramp};

@@ -56,6 +56,9 @@ int course_settle(const struct course_flags *f, const struct course_units *u, st
 /* Steps of an epoch; 0: the course is not in epochs. */
 int64_t course_epoch_steps(const struct course *c);
 
+/* Steps between evaluations: `given`, else an epoch, else 1000. */
+int64_t course_eval_interval(const struct course *c, int64_t given);
+
 /* The step that takes sample number `sample`, from 0 on; 0: the run ends before. */
 int64_t course_step_of(const struct course *c, int64_t sample);
 

@@ -223,11 +223,12 @@ struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64
 {
     const struct train_options *o = j->o;
     int64_t turn = p == PART_TEST ? 0 : step > 0 ? (step - 1) / interval : 0;
-    if (p == PART_VALID && full)
-        return (struct stretch){
-            0, (int64_t)(job_once(j, p) / (uint64_t)(j->global_batch / j->micros))};
-    return (struct stretch){(uint64_t)(turn * o->eval_iters * j->global_batch),
-                            o->eval_iters * j->micros};
+    int64_t rows = j->rank.config.micro_batch * j->layout.mesh.dp;
+    uint64_t all = p == PART_VALID && full ? job_once(j, p) : 0;
+    if (all)
+        return (struct stretch){.passes = ((int64_t)all - 1) / rows + 1, .all = all};
+    return (struct stretch){.from = (uint64_t)(turn * o->eval_iters * j->global_batch),
+                            .passes = o->eval_iters * j->global_batch / rows};
 }
 
 static int open_blends(struct job *j, const uint64_t samples[PARTS], bool count, struct err *e)
@@ -317,6 +318,14 @@ int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
     open_epochs(j);
     code = open_fim(j, e);
     return code ? code : manifests_fit(j, e);
+}
+
+struct batch_layout job_stretch_layout(const struct job *j, const struct stretch *s)
+{
+    struct batch_layout l = job_layout(j);
+    l.epoch = s->all;
+    l.micros = (uint32_t)s->passes;
+    return l;
 }
 
 struct batch_layout job_train_layout(const struct job *j)

@@ -187,7 +187,9 @@ static int batches(struct job *j, enum model_use use, struct err *e)
                                    .divisor = o->micro_batch * dp,
                                    .seq_length = j->seq_length,
                                    .epoch = j->epoch};
-    return course_settle(&o->course, &u, &j->course, e);
+    int code = course_settle(&o->course, &u, &j->course, e);
+    j->eval_interval = course_eval_interval(&j->course, o->eval_interval);
+    return code;
 }
 
 /* Bytes that lie beside the rank: batches of the loaders, a decoder's logits. */

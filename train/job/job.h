@@ -68,9 +68,10 @@ struct job {
     int64_t pad_id; /* of --freeze-pad-embedding */
     int64_t vocab;  /* true size, of tokenizer or data */
     int64_t micros, global_batch, seq_length;
-    int64_t epoch;        /* samples of an epoch of --num-train-epochs; 0: not in epochs, or not
-                             counted yet */
-    struct course course; /* of training */
+    int64_t epoch;         /* samples of an epoch of --num-train-epochs; 0: not in epochs, or not
+                              counted yet */
+    struct course course;  /* of training */
+    int64_t eval_interval; /* steps */
     struct layout layout;
     enum context_comm *context_of; /* of layout.context_of */
     int64_t *stage_layers;         /* of layout.layers; NULL: evenly shared out */
@@ -203,14 +204,15 @@ uint64_t job_once(const struct job *j, enum part p);
 uint64_t job_there(const struct job *j, enum part p); /* the same, if more samples were wanted */
 
 /*
- * What an evaluation reads: micro-batches, from which sample on. The samples follow from the step
- * alone: the k-th evaluation of a run takes the k-th stretch of the share, so that a resumed run
- * evaluates on what an unbroken one does; or each takes all of it, what does not fill a micro-batch
- * excepted (`full`).
+ * What an evaluation reads: micro-batches, as many as the rank computes in a pass, from which
+ * sample on. The samples follow from the step alone: the k-th evaluation of a run takes the k-th
+ * stretch of the share, so that a resumed run evaluates on what an unbroken one does; or each takes
+ * all of it (`full`), where rows of the last micro-batches may be missing.
  */
 struct stretch {
     uint64_t from;
-    int64_t micros;
+    int64_t passes;
+    uint64_t all; /* samples; 0: each pass has as many as it has rows */
 };
 struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64_t interval,
                            bool full);
@@ -218,6 +220,7 @@ struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64
 /* How a part's batches are cut, and those of training's steps; ready after job_open_data. */
 struct batch_layout job_layout(const struct job *j);
 struct batch_layout job_train_layout(const struct job *j);
+struct batch_layout job_stretch_layout(const struct job *j, const struct stretch *s);
 
 /* All that `train run` does before its first step: world, checkpoint, tokenizer, model, data
  * (prepare.c). */

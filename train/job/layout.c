@@ -306,7 +306,7 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
     int code = 0, tp = j->layout.mesh.tp;
     ret->per_token = trains && j->o->per_token;
     ret->expert_factor = trains ? j->o->experts.buffer : 0;
-    ret->merge_tokens = trains && !j->o->full_validation ? j->o->tokens_per_pass : 0;
+    ret->merge_tokens = trains ? j->o->tokens_per_pass : 0;
     if (trains)
         code = stages_share(&j->o->stages, j->spec.layers, &j->layout, &j->stage_layers, e);
     if (trains && !code)

@@ -7,17 +7,6 @@
 #include "train/job/job.h"
 #include "train/job/checkpoint.h"
 
-static int need_full(const struct job *j, struct err *e)
-{
-    int code = job_need(j, PART_VALID, e);
-    if (!code && job_once(j, PART_VALID) < (uint64_t)j->o->micro_batch)
-        code = err_set(e, ERR_USAGE,
-                       "--full-validation: the validation share has %llu samples, fewer than one "
-                       "micro-batch of %lld",
-                       (unsigned long long)job_once(j, PART_VALID), (long long)j->o->micro_batch);
-    return code;
-}
-
 /* Samples of a share: those that the run asks for, and those in which no token comes twice. */
 struct supply {
     uint64_t wanted, once;
@@ -30,9 +19,9 @@ static int64_t valid_repeats(const struct job *j, uint64_t once)
     const struct train_options *o = j->o;
     int64_t each = o->eval_iters * j->global_batch, end = j->course.iterations;
     uint64_t turn = once / (uint64_t)each; /* the evaluation that is the first to do so, from 0 */
-    if (turn > (uint64_t)((end - 1) / o->eval_interval))
+    if (turn > (uint64_t)((end - 1) / j->eval_interval))
         return 0;
-    int64_t step = ((int64_t)turn + 1) * o->eval_interval;
+    int64_t step = ((int64_t)turn + 1) * j->eval_interval;
     return step < end ? step : end;
 }
 
@@ -77,8 +66,9 @@ static int need_shares(struct job *j, struct err *e)
     int code = job_need(j, PART_TRAIN, e);
     if (!code && job_empty(j, PART_VALID))
         code = job_need(j, PART_VALID, e);
-    if (!code && j->o->full_validation)
-        code = need_full(j, e);
+    bool asked = opts_origin(j->opts, "full-validation") > FROM_PRESET; /* not by epochs alone */
+    if (!code && j->o->full_validation && asked)
+        code = job_need(j, PART_VALID, e);
     if (!code && job_empty(j, PART_TEST) && job_need(j, PART_TEST, &why))
         log_warn("%s%s%s%s; the run ends without an evaluation on it", why.msg,
                  why.hint[0] ? " (" : "", why.hint, why.hint[0] ? ")" : "");
@@ -89,7 +79,7 @@ static int open_data(struct job *j, struct err *e)
 {
     const struct train_options *o = j->o;
     uint64_t n[PARTS];
-    int code = gpt_samples((uint64_t)j->course.iterations, (uint64_t)o->eval_interval,
+    int code = gpt_samples((uint64_t)j->course.iterations, (uint64_t)j->eval_interval,
                            (uint64_t)o->eval_iters, (uint64_t)j->global_batch, n, e);
     if (!code) /* what a last batch would lack counts, too: Megatron-LM's order of the samples */
         n[PART_TRAIN] =

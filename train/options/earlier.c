@@ -191,9 +191,9 @@ static bool same_data(const struct toml_file *was, const struct toml_file *is, c
     return same && earlier_equal(sources[0], was, is);
 }
 
-/* Steps of the whole run. */
-static int earlier_length(const struct toml_file *t, const struct earlier_now *now, int64_t *ret,
-                          struct err *e)
+/* Steps of the whole run, and between its evaluations. */
+static int earlier_length(const struct toml_file *t, const struct earlier_now *now,
+                          struct earlier_run *ret, struct err *e)
 {
     const struct toml_entry *ramp = earlier_find(t, "rampup-batch-size");
     const struct toml_entry *epochs = earlier_find(t, "num-train-epochs");
@@ -207,7 +207,8 @@ static int earlier_length(const struct toml_file *t, const struct earlier_now *n
         f.epochs = strtod(epochs->values[0], NULL);
     const struct course_units u = {now->batch, now->micro_batch, now->seq_length, now->epoch};
     int code = course_settle(&f, &u, &c, e);
-    *ret = c.iterations;
+    ret->iterations = c.iterations;
+    ret->eval_interval = course_eval_interval(&c, earlier_number(t, "eval-interval"));
     return code;
 }
 
@@ -221,14 +222,13 @@ int earlier_evaluated(const struct opts *o, const struct ckpt *c, const struct e
         code = parse_own(o, &is, e);
     if (!code && was) {
         const struct toml_entry *full = earlier_find(was, "full-validation");
-        code = earlier_length(was, now, &ret->iterations, e);
-        ret->eval_interval = earlier_number(was, "eval-interval");
+        code = earlier_length(was, now, ret, e);
         ret->full_validation = full && full->nvalues == 1 && !strcmp(full->values[0], "true");
         ret->same = same_data(was, is, now->data_digest, ckpt_meta(c)->data_digest);
         for (size_t i = 0; i < ADOPTED; i++)
             ret->same &= earlier_equal(adopted[i], was, is) ||
                          (ret->full_validation && !strcmp(adopted[i], "eval-iters"));
-        ret->same &= ret->eval_interval > 0 && ret->iterations > 0;
+        ret->same &= ret->full_validation || ret->iterations > 0;
     }
     toml_close(was);
     toml_close(is);
