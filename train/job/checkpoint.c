@@ -574,14 +574,20 @@ int checkpoint_write_config(struct job *j, struct err *e)
 int job_check_options(const struct job *j, struct err *e)
 {
     const struct train_options *o = j->o;
+    bool no_lr = opts_origin(j->opts, "lr") == FROM_DEFAULT;
+    if ((no_lr || !course_has_length(&o->course)) && o->load && hf_folder_is(o->load)) {
+        err_set(e, ERR_USAGE, "to train the model of %s further takes a length and a learning rate",
+                o->load);
+        return err_hint(e, "--recipe trl or --recipe llm-jp-sft has both, or give "
+                           "--num-train-epochs X --lr X");
+    }
     if (!course_has_length(&o->course)) {
         err_set(e, ERR_USAGE, "--train-iters is missing");
         return err_hint(e, "--train-iters N, --train-samples N, --train-tokens N or "
                            "--num-train-epochs X");
     }
     if (o->course.lr <= 0) {
-        bool given = opts_origin(j->opts, "lr") != FROM_DEFAULT;
-        err_set(e, ERR_USAGE, given ? "--lr 0 learns nothing" : "--lr is missing");
+        err_set(e, ERR_USAGE, no_lr ? "--lr is missing" : "--lr 0 learns nothing");
         return err_hint(e, "6e-4 suits 0.1 billion parameters, 1e-3 a tiny model");
     }
     if (o->save && o->no_save)

@@ -180,6 +180,12 @@ static const struct opt rows[] = {
             .meta = "N", .group = "parallel", .verbs = PLAN, .brief = "processes to plan for",
             .help = "processes to plan for, as --nnodes x --nproc-per-node are"),
 
+    OPT_ROW(.name = "recipe", .type = OPT_CHOICE, AT(recipe), .def = "none",
+            .meta = "none|llm-jp-sft|trl", .group = "training", .verbs = TRAINS, .basic = true,
+            .resumed = RESUMED_FREE, .brief = "settings of another fine-tuning program",
+            .help = "rates, length, batch, optimizer, type and intervals of logs and checkpoints "
+                    "as a program for fine-tuning sets them: llm-jp-sft's script, or trl 1.16's "
+                    "SFTConfig; what is given beside it counts, and --print-config shows each"),
     COURSE_FLAG_ROWS(struct train_options, course, TRAINS, PLAN),
     OPT_ROW(.name = "seed", .type = OPT_INT, AT(seed), .def = "1234", .max = 4294967295.0,
             .meta = "N", .group = "training", .verbs = RUN | PLAN | EVAL | GENERATE, .idle = PLAN,

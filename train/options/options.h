@@ -27,6 +27,9 @@ enum { VERB_LIST(VERB_MEMBER) };
 
 struct rank_backends;
 
+/* In the order of the option's choices. */
+enum train_recipe { RECIPE_NONE, RECIPE_LLM_JP_SFT, RECIPE_TRL };
+
 enum train_device { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
 
 struct train_options {
@@ -46,6 +49,7 @@ struct train_options {
     bool eod_mask_loss, reset_position_ids, reset_attention_mask;
     /* length and learning rate */
     struct course_flags course;
+    int recipe; /* enum train_recipe */
     bool pad_in_loss, freeze_pad;
     double clip_grad, beta1, beta2, adam_eps;
     int optimizer; /* enum optimizer */
