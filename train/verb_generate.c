@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/core/hash.h"
 #include "base/core/log.h"
 #include "base/core/mem.h"
+#include "base/format/json.h"
+#include "base/io/file.h"
+#include "base/io/path.h"
 #include "tok/chat/read.h"
 #include "train/engine/generate.h"
 #include "train/job/checkpoint.h"
@@ -85,6 +91,7 @@ struct writer {
     size_t shown;             /* bytes printed, or of a conversation */
     struct chat_session talk; /* --chat */
     size_t asked;             /* bytes of the conversation */
+    size_t asked_ids;         /* of the prompt */
     bool ended;               /* the answer, by a string of the template */
 };
 
@@ -161,6 +168,7 @@ static int continue_text(struct writer *w, const char *prompt, uint64_t number, 
     bool full = false;
     w->decoder.past = 0;
     int code = read_prompt(w, prompt, e);
+    w->asked_ids = w->ids.n;
     if (!code)
         code = decoder_feed(&w->decoder, w->ids.id, (int64_t)w->ids.n, e);
     for (int64_t i = 0; !code && i < o->max_new; i++) {
@@ -214,6 +222,15 @@ static int each_line(struct writer *w, struct err *e)
     return code;
 }
 
+static void writer_finish(struct writer *w)
+{
+    decoder_finish(&w->decoder);
+    chat_session_close(&w->talk);
+    tok_work_destroy(w->work);
+    tok_ids_finish(&w->ids);
+    buf_finish(&w->text);
+}
+
 static int generate_write_all(struct job *j, FILE *out, struct err *e)
 {
     struct writer w = {.job = j, .out = out, .work = tok_work_create(j->tokenizer)};
@@ -221,30 +238,31 @@ static int generate_write_all(struct job *j, FILE *out, struct err *e)
     int code = j->o->chat ? chat_session_open(&w.talk, j, j->o->chat, e) : 0;
     if (!code)
         code = j->o->prompt ? continue_prompt(&w, j->o->prompt, 0, e) : each_line(&w, e);
-    decoder_finish(&w.decoder);
-    chat_session_close(&w.talk);
-    tok_work_destroy(w.work);
-    tok_ids_finish(&w.ids);
-    buf_finish(&w.text);
+    writer_finish(&w);
     return code;
+}
+
+/* The model with its tokenizer, ready to answer. */
+static int open_job(struct job *j, struct err *e)
+{
+    int code = job_open_world(j, e);
+    if (!code)
+        code = checkpoint_find(j, true, e);
+    if (!code)
+        code = job_open_tokenizer(j, e);
+    if (!code && !j->tokenizer) {
+        err_set(e, ERR_USAGE, "%s holds no tokenizer", j->o->load);
+        code = err_hint(e, "name the one that the data was made with by --tokenizer");
+    }
+    if (!code)
+        code = job_spec(j, true, e);
+    return code ? code : job_open_rank(j, MODEL_DECODE, e);
 }
 
 static int generate_to(struct opts *opts, FILE *out, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
-    int code = job_open_world(&j, e);
-    if (!code)
-        code = checkpoint_find(&j, true, e);
-    if (!code)
-        code = job_open_tokenizer(&j, e);
-    if (!code && !j.tokenizer) {
-        err_set(e, ERR_USAGE, "%s holds no tokenizer", j.o->load);
-        code = err_hint(e, "name the one that the data was made with by --tokenizer");
-    }
-    if (!code)
-        code = job_spec(&j, true, e);
-    if (!code)
-        code = job_open_rank(&j, MODEL_DECODE, e);
+    int code = open_job(&j, e);
     if (!code)
         code = generate_write_all(&j, out, e);
     job_close(&j);
@@ -256,20 +274,21 @@ int verb_generate(struct opts *opts, struct err *e)
     return generate_to(opts, stdout, e);
 }
 
-/* The command line that does the same. */
-static int sample_command(const struct job *j, const char *checkpoint, struct train_options *values,
-                          struct opts *ret, struct err *e)
+static const struct job_world alone = {.ranks = 1};
+
+/* The command line that does the same as this process alone. */
+static int sample_command(const struct job *j, const char *model, const char *text, int64_t length,
+                          struct train_options *values, struct opts *ret, struct err *e)
 {
-    const struct report_flags *f = &j->o->report;
     char tokens[64], threads[64];
-    snprintf(tokens, sizeof(tokens), "--max-new-tokens=%lld", (long long)f->sample_tokens);
+    snprintf(tokens, sizeof(tokens), "--max-new-tokens=%lld", (long long)length);
     snprintf(threads, sizeof(threads), "--threads=%d", job_threads(j));
-    char *prompt = mem_printf("--prompt=%s", f->sample_prompt ? f->sample_prompt : "");
-    char *load = mem_printf("--load=%s", checkpoint);
+    char *prompt = mem_printf("--prompt=%s", text);
+    char *load = mem_printf("--load=%s", model);
     char *argv[] = {"train", "generate", load, prompt, tokens, threads, "--device=cpu", NULL};
+    *values = (struct train_options){
+        .backends = j->o->backends, .nbackends = j->o->nbackends, .world = &alone};
     int code = opts_init(ret, &train_table, values, 7, argv, e);
-    if (!code && tok_flags_given(&j->o->tokenizer))
-        values->tokenizer = j->o->tokenizer;
     free(prompt);
     free(load);
     return code;
@@ -278,14 +297,16 @@ static int sample_command(const struct job *j, const char *checkpoint, struct tr
 /* Quietly: what is told of a checkpoint was told. */
 static int sample_of(const struct job *j, const char *checkpoint, FILE *out, struct err *e)
 {
-    static const struct job_world alone = {.ranks = 1};
-    struct train_options values = {
-        .backends = j->o->backends, .nbackends = j->o->nbackends, .world = &alone};
+    const struct report_flags *f = &j->o->report;
+    struct train_options values;
     struct opts o;
     enum log_level level = log_get_level();
-    int code = sample_command(j, checkpoint, &values, &o, e);
+    int code = sample_command(j, checkpoint, f->sample_prompt ? f->sample_prompt : "",
+                              f->sample_tokens, &values, &o, e);
     if (code)
         return code;
+    if (tok_flags_given(&j->o->tokenizer))
+        values.tokenizer = j->o->tokenizer;
     log_set_level(LOG_ERROR);
     code = generate_to(&o, out, e);
     log_set_level(level);
@@ -311,4 +332,172 @@ void generate_sample(const struct job *j)
         log_info("step %lld, a sample: %s", at, text);
     free(text);
     free(path);
+}
+
+/* ---- --test-prompt-text -------------------------------------------------------------------- */
+
+static void put_ids(struct buf *b, const int32_t *id, size_t n)
+{
+    buf_addc(b, '[');
+    for (size_t i = 0; i < n; i++)
+        buf_addf(b, "%s%d", i ? "," : "", (int)id[i]);
+    buf_addc(b, ']');
+}
+
+/* The SHA-256 of each file of weights and of the configuration, by name. */
+static int put_digests(struct buf *b, const char *folder, struct err *e)
+{
+    struct dirent **entry = NULL;
+    char digest[SHA_TEXT];
+    bool some = false;
+    int code = 0, n = scandir(folder, &entry, NULL, alphasort);
+    if (n < 0)
+        return err_sys(e, errno, "%s: cannot read the folder", folder);
+    buf_addc(b, '{');
+    for (int i = 0; i < n; i++) {
+        const char *name = entry[i]->d_name, *dot = strrchr(name, '.');
+        bool taken = dot && (!strcmp(dot, ".safetensors") || !strcmp(name, "config.json"));
+        char *path = path_join(folder, name);
+        if (!code && taken)
+            code = sha_file(path, digest, e);
+        if (!code && taken) {
+            buf_adds(b, some ? ", " : "");
+            jsonw_key(b, name);
+            buf_addf(b, " \"%s\"", digest);
+            some = true;
+        }
+        free(path);
+        free(entry[i]);
+    }
+    free(entry);
+    buf_addc(b, '}');
+    return code;
+}
+
+/* What was asked and answered, for whoever publishes the folder. */
+static int write_record(const struct writer *w, const char *folder, const char *answer, size_t n,
+                        struct err *e)
+{
+    const struct train_options *o = w->job->o;
+    size_t prompt = w->asked_ids;
+    struct buf b = {0};
+    time_t now = time(NULL);
+    struct tm utc;
+    char date[32];
+    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    buf_adds(&b, "{\n  \"prompt\": ");
+    jsonw_string(&b, o->prompt, strlen(o->prompt));
+    buf_adds(&b, ",\n  \"template\": ");
+    if (o->chat)
+        jsonw_string(&b, o->chat, strlen(o->chat));
+    else
+        buf_adds(&b, "null");
+    buf_adds(&b, ",\n  \"answer\": ");
+    jsonw_string(&b, answer, n);
+    buf_adds(&b, ",\n  \"prompt_ids\": ");
+    put_ids(&b, w->ids.id, prompt);
+    buf_adds(&b, ",\n  \"answer_ids\": ");
+    put_ids(&b, w->ids.id + prompt, w->ids.n - prompt);
+    buf_addf(&b, ",\n  \"decoding\": \"greedy\",\n  \"date\": \"%s\",\n  \"sha256\": ", date);
+    int code = put_digests(&b, folder, e);
+    buf_adds(&b, "\n}\n");
+    char *path = path_join(folder, "test_prompt.json");
+    if (!code)
+        code = file_replace(path, b.data, b.len, e);
+    free(path);
+    buf_finish(&b);
+    return code;
+}
+
+/* At least one token of text: special ones are none. */
+static bool has_text(const struct writer *w, size_t length)
+{
+    bool some = false;
+    for (size_t i = w->asked_ids; i < w->ids.n; i++)
+        some |= !tok_is_special(w->job->tokenizer, w->ids.id[i]);
+    return some && length;
+}
+
+/* The template that the prompt goes through; NULL: it is text to continue. */
+static const char *trial_template(const struct train_options *o)
+{
+    return o->chat;
+}
+
+/* Of what was written, the answer begins here: without a template the prompt is before it. */
+static int find_answer(struct writer *w, size_t *ret, struct err *e)
+{
+    *ret = 0;
+    if (w->talk.chat)
+        return 0;
+    buf_reset(&w->text);
+    int code = tok_decode(w->job->tokenizer, w->work, w->ids.id, w->asked_ids, &w->text, e);
+    *ret = w->text.len;
+    return code;
+}
+
+/* Notes and prints what was written: n bytes of text. */
+static int judge_answer(struct writer *w, const char *folder, const char *text, size_t n,
+                        struct err *e)
+{
+    const char *prompt = w->job->o->prompt;
+    size_t from;
+    int code = find_answer(w, &from, e);
+    if (code)
+        return code;
+    from = from < n ? from : n;
+    code = write_record(w, folder, text + from, n - from, e);
+    if (code)
+        return code;
+    printf("test prompt: %s\nanswer: %.*s\n", prompt, (int)(n - from), text + from);
+    if (fflush(stdout))
+        return err_sys(e, errno, "standard output: cannot write");
+    return has_text(w, n - from)
+               ? 0
+               : err_set(e, ERR_FAIL, "the exported model has no text in answer to \"%s\"", prompt);
+}
+
+static int try_model(struct job *j, const char *folder, struct err *e)
+{
+    char *text = NULL;
+    size_t n = 0;
+    struct writer w = {
+        .job = j, .out = open_memstream(&text, &n), .work = tok_work_create(j->tokenizer)};
+    BUG_ON(!w.out, "no memory stream");
+    decoder_init(&w.decoder, &j->rank);
+    int code = j->o->chat ? chat_session_open(&w.talk, j, j->o->chat, e) : 0;
+    if (!code)
+        code = continue_text(&w, j->o->prompt, 0, e);
+    fclose(w.out);
+    if (!code)
+        code = judge_answer(&w, folder, text, n ? n - 1 : 0, e); /* without the line's end */
+    writer_finish(&w);
+    free(text);
+    return code;
+}
+
+int generate_trial(const struct job *j, const char *folder, struct err *e)
+{
+    struct train_options values;
+    struct opts o;
+    enum log_level level = log_get_level();
+    int code = sample_command(j, folder, j->o->test_prompt, j->o->max_new, &values, &o, e);
+    if (code)
+        return code;
+    struct job own = {.opts = &o, .o = &values};
+    values.temperature = 0;
+    values.chat = trial_template(j->o);
+    values.model.ignored_keys = j->o->model.ignored_keys;
+    values.tokenizer.eod_token = j->o->tokenizer.eod_token;
+    values.tokenizer.path = values.tokenizer.eod_token ? folder : NULL;
+    log_set_level(LOG_ERROR);
+    code = open_job(&own, e);
+    log_set_level(level);
+    if (code)
+        err_wrap(e, "--test-prompt-text");
+    else
+        code = try_model(&own, folder, e);
+    job_close(&own);
+    opts_finish(&o);
+    return code;
 }

@@ -124,6 +124,21 @@ static void abandon_save(struct run *r)
     r->saving = (struct saving){0};
 }
 
+/* A checkpoint of this step in `dir`, with all its files but tensors. */
+static int open_saving(struct run *r, const char *dir, struct err *e)
+{
+    struct job *j = r->job;
+    struct saving *s = &r->saving;
+    *s = (struct saving){.iteration = j->rank.at.iteration,
+                         .consumed = j->rank.at.consumed,
+                         .begun = clock_seconds()};
+    state_pairs(&j->rank, &s->state);
+    int code = job_is_first(j) ? ckpt_writer_open(dir, s->iteration, &s->w, e) : 0;
+    if (!code && s->w)
+        code = job_put_files(j, s->w, e);
+    return job_agree(j, code, e);
+}
+
 /* With --async-save returns while it is being written. */
 static int save(struct run *r, struct err *e)
 {
@@ -137,16 +152,10 @@ static int save(struct run *r, struct err *e)
     code = watchdog_compare(j, e); /* what has gone wrong is not saved */
     if (code)
         return code;
-    *s = (struct saving){
-        .iteration = iteration, .consumed = j->rank.at.consumed, .begun = clock_seconds()};
-    state_pairs(&j->rank, &s->state);
+    code = open_saving(r, j->o->save, e);
     if (anomaly_write(&r->anomaly, s->losses))
         state_pairs_add(&s->state, "recent_losses", s->losses);
     journal_put_skips(&r->journal, &s->state);
-    code = job_is_first(j) ? ckpt_writer_open(j->o->save, iteration, &s->w, e) : 0;
-    if (!code && s->w)
-        code = job_put_files(j, s->w, e);
-    code = job_agree(j, code, e);
     bool later = j->o->async_save;
     if (!code && later) {
         code = save_snapshot(&j->rank, s->w, e);
@@ -498,6 +507,48 @@ static int rehearse(struct run *r, struct err *e)
     return code;
 }
 
+/* The weights alone, for an export without --save. */
+static int write_weights(struct run *r, const char *dir, struct err *e)
+{
+    struct job *j = r->job;
+    struct saving *s = &r->saving;
+    watchdog_enter(j, WATCH_SAVE);
+    int code = open_saving(r, dir, e);
+    if (!code)
+        code = state_save(&j->rank, s->w, j->rank.config.threads, e);
+    if (!code && s->w)
+        code = commit(j, s, e);
+    ckpt_writer_close(s->w);
+    s->w = NULL;
+    s->iteration = 0;
+    return job_agree(j, code, e);
+}
+
+/* --export-hf: from the last checkpoint of --save, or from one that is made for it. */
+static int export_at_end(struct run *r, struct err *e)
+{
+    struct job *j = r->job;
+    const struct train_options *o = j->o;
+    struct export_place place = {.lock.fd = -1};
+    const char *dir = o->save;
+    int code = 0;
+    if (!o->export_hf || !r->ended)
+        return 0;
+    if (!dir) {
+        code = job_is_first(j) ? export_place_open(&place, o->export_hf, e) : 0;
+        dir = place.folder;
+        code = job_agree(j, code, e);
+        if (!code)
+            code = write_weights(r, dir, e);
+    }
+    if (!code && job_is_first(j))
+        code =
+            export_model(j, dir, j->rank.at.iteration, o->test_prompt ? generate_trial : NULL, e);
+    if (place.folder)
+        export_place_close(&place, o->export_hf);
+    return code;
+}
+
 /* From what is prepared to the end. */
 static int train(struct run *r, struct err *e)
 {
@@ -527,8 +578,8 @@ static int train(struct run *r, struct err *e)
         start_meter(r);
         code = loop(r, e);
     }
-    if (!code && job_is_first(j) && j->o->export_hf && r->ended)
-        code = export_model(j, j->rank.at.iteration, e);
+    if (!code)
+        code = export_at_end(r, e);
     if (!code && job_is_first(j))
         journal_tell_wandb(j->o);
     return code;

@@ -14,4 +14,9 @@ VERB_LIST(VERB_FUNCTION)
  * (verb_generate.c). */
 void generate_sample(const struct job *j);
 
+/* --test-prompt-text (export_trial): the model of a folder, loaded anew, answers greedily; the
+ * answer is printed, and noted in test_prompt.json there. ERR_FAIL: it has no text
+ * (verb_generate.c). */
+int generate_trial(const struct job *j, const char *folder, struct err *e);
+
 #endif

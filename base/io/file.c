@@ -354,7 +354,8 @@ static void clear_folder(const char *folder, const char *first, const struct out
         if (en->d_name[0] != '.' && n > end && !strcmp(en->d_name + n - end, mark->kept))
             continue;
         char *path = path_join(folder, en->d_name);
-        unlink(path);
+        if (unlink(path) && errno == EISDIR)
+            file_remove_tree(path, NULL);
         free(path);
     }
     if (d)

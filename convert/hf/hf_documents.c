@@ -9,6 +9,7 @@
 
 #include "base/core/log.h"
 #include "base/core/mem.h"
+#include "base/io/file.h"
 #include "base/io/path.h"
 #include "train/ckpt/manifest.h"
 
@@ -40,8 +41,45 @@ static bool ends_as_text(const char *name)
     return false;
 }
 
+/* ---- chat templates ------------------------------------------------------------------------ */
+
+static const char template_prefix[] = HF_TEMPLATE_FOLDER ".";
+static const char template_end[] = ".jinja";
+
+static bool ends_as_template(const char *name)
+{
+    size_t n = strlen(name), end = sizeof(template_end) - 1;
+    return n > end && !strcmp(name + n - end, template_end);
+}
+
+bool hf_is_template(const char *name)
+{
+    size_t n = sizeof(template_prefix) - 1;
+    return ckpt_manifest_file_name(name) && !strncmp(name, template_prefix, n) && name[n] != '.' &&
+           ends_as_template(name + n);
+}
+
+int hf_document_place(const char *folder, const char *name, char **ret, struct err *e)
+{
+    *ret = NULL;
+    if (!hf_is_template(name)) {
+        *ret = path_join(folder, name);
+        return 0;
+    }
+    char *own = path_join(folder, HF_TEMPLATE_FOLDER);
+    int code = file_mkdirs(own, e);
+    if (!code)
+        *ret = path_join(own, name + sizeof(template_prefix) - 1);
+    free(own);
+    return code;
+}
+
+/* ---- documents ----------------------------------------------------------------------------- */
+
 bool hf_is_document(const char *name)
 {
+    if (hf_is_template(name))
+        return true;
     if (!ckpt_manifest_file_name(name) || !ends_as_text(name))
         return false;
     for (size_t i = 0; i < sizeof(stems) / sizeof(*stems); i++) {
@@ -58,34 +96,78 @@ static int names_by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int hf_each_document(const char *folder,
-                     int (*put)(void *arg, const char *path, const char *name, struct err *e),
-                     void *arg, struct err *e)
+/* Names of a folder. */
+struct names {
+    char **at;
+    size_t n;
+};
+
+/* Those that `is` takes, in the order of bytes. */
+static int list_names(const char *folder, bool (*is)(const char *name), struct names *ret,
+                      struct err *e)
 {
-    char **name = NULL;
-    size_t n = 0;
-    int code = 0;
     DIR *d = opendir(folder);
     if (!d)
         return err_sys(e, errno, "%s: cannot open the folder", folder);
     for (struct dirent *en; (en = readdir(d));) {
-        if (!hf_is_document(en->d_name))
+        if (!is(en->d_name))
             continue;
-        name = mem_grow(name, n + 1, sizeof(*name));
-        name[n++] = mem_strdup(en->d_name);
+        ret->at = mem_grow(ret->at, ret->n + 1, sizeof(*ret->at));
+        ret->at[ret->n++] = mem_strdup(en->d_name);
     }
     closedir(d);
-    if (n)
-        qsort(name, n, sizeof(*name), names_by_bytes);
-    for (size_t i = 0; i < n; i++) {
-        char *path = path_join(folder, name[i]);
-        if (!code && !file_is_dir(path))
-            code = put(arg, path, name[i], e);
+    if (ret->n)
+        qsort(ret->at, ret->n, sizeof(*ret->at), names_by_bytes);
+    return 0;
+}
+
+static void names_finish(struct names *n)
+{
+    for (size_t i = 0; i < n->n; i++)
+        free(n->at[i]);
+    free(n->at);
+}
+
+/* The templates in the folder of their own. One whose name a checkpoint cannot have stays behind.
+ */
+static int each_template(const char *folder,
+                         int (*put)(void *arg, const char *path, const char *name, struct err *e),
+                         void *arg, struct err *e)
+{
+    struct names file = {0};
+    char *own = path_join(folder, HF_TEMPLATE_FOLDER);
+    int code = file_is_dir(own) ? list_names(own, ends_as_template, &file, e) : 0;
+    for (size_t i = 0; !code && i < file.n; i++) {
+        char *path = path_join(own, file.at[i]),
+             *name = mem_printf("%s%s", template_prefix, file.at[i]);
+        if (!hf_is_template(name))
+            log_warn("%s: is not taken along: its name has other characters than letters, digits, "
+                     "'.', '_' and '-'",
+                     path);
+        else if (!file_is_dir(path))
+            code = put(arg, path, name, e);
+        free(name);
         free(path);
-        free(name[i]);
     }
-    free(name);
+    names_finish(&file);
+    free(own);
     return code;
+}
+
+int hf_each_document(const char *folder,
+                     int (*put)(void *arg, const char *path, const char *name, struct err *e),
+                     void *arg, struct err *e)
+{
+    struct names file = {0};
+    int code = list_names(folder, hf_is_document, &file, e);
+    for (size_t i = 0; !code && i < file.n; i++) {
+        char *path = path_join(folder, file.at[i]);
+        if (!file_is_dir(path))
+            code = put(arg, path, file.at[i], e);
+        free(path);
+    }
+    names_finish(&file);
+    return code ? code : each_template(folder, put, arg, e);
 }
 
 static int read_one(void *arg, const char *path, const char *name, struct err *e)

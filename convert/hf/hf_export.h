@@ -27,6 +27,10 @@ struct hf_export_options {
     struct copy_options copy;
     /* Writes what else belongs into the folder, before it appears; may be NULL. */
     int (*further)(void *arg, const char *folder, struct err *e);
+    /* Tries the folder when all is in it, before it gets its name, and may add files; may be NULL.
+     * One that fails is left as `refused`, which must be free. */
+    int (*trial)(void *arg, const char *folder, struct err *e);
+    const char *refused;
     void *arg;
 };
 

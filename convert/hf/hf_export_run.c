@@ -134,6 +134,22 @@ static int copy_as_is(void *arg, const char *path, const char *name, struct err 
     return copy_file_as(path, *folder, name, NULL, e);
 }
 
+/* A document of a folder or of a checkpoint, which has templates under other names. */
+static int copy_document(void *arg, const char *path, const char *name, struct err *e)
+{
+    const char *const *folder = arg;
+    struct buf text = {0};
+    char *place = NULL;
+    int code = file_read_plain(path, FILE_BESIDE_MAX, &text, e);
+    if (!code)
+        code = hf_document_place(*folder, name, &place, e);
+    if (!code && !file_exists(place))
+        code = file_replace(place, text.data, text.len, e);
+    free(place);
+    buf_finish(&text);
+    return code;
+}
+
 /* Of the folder that it is to be like, else of the checkpoint. */
 static int write_further(const struct hf_export *x, const char *folder,
                          const struct hf_export_options *o, struct err *e)
@@ -143,7 +159,7 @@ static int write_further(const struct hf_export *x, const char *folder,
     for (int i = 0; !code && hf_further_files[i]; i++)
         code = copy_file(from, folder, hf_further_files[i], o->rows, e);
     if (!code)
-        code = hf_each_document(from, copy_as_is, &folder, e);
+        code = hf_each_document(from, copy_document, &folder, e);
     if (!code && o->rows)
         code = hf_rows_tokenizer(o->rows, copy_as_is, &folder, e);
     if (!code && !x->like && o->further)
@@ -211,6 +227,17 @@ static int write_all(const struct hf_export *x, const char *tmp, struct outfile 
     return code ? code : file_sync_dir(tmp, e);
 }
 
+/* A folder that fails keeps what it has taken to make, under another name. */
+static int try_folder(const char *tmp, const struct hf_export_options *o, struct err *e)
+{
+    int code = o->trial ? o->trial(o->arg, tmp, e) : 0;
+    if (!code)
+        return o->trial ? file_sync_dir(tmp, e) : 0;
+    if (!folder_rename(tmp, o->refused))
+        err_wrap(e, "%s", o->refused);
+    return code;
+}
+
 static int write_folder(const struct hf_export *x, const char *dst, const char *aside,
                         const struct hf_export_options *o, struct err *e)
 {
@@ -225,6 +252,8 @@ static int write_folder(const struct hf_export *x, const char *dst, const char *
         code = copy_journal_open(tmp, &mark, left, dst, &own.copy.journal, e);
     if (!code)
         code = write_all(x, tmp, &config, &own, e);
+    if (!code)
+        code = try_folder(tmp, o, e);
     if (!code)
         code = export_publish(tmp, dst, aside, e);
     if (code && tmp && !(copy_journal_worth(code) && own.copy.journal))

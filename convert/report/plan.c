@@ -69,7 +69,8 @@ int plan_ranks(const struct hf_folder *f, int tp, int pp, struct buf *b, struct 
 
 static bool is_further(const char *name)
 {
-    bool is = !strcmp(name, "config.json") || hf_is_document(name);
+    bool is =
+        !strcmp(name, "config.json") || !strcmp(name, HF_TEMPLATE_FOLDER) || hf_is_document(name);
     for (int i = 0; !is && hf_further_files[i]; i++)
         is = !strcmp(hf_further_files[i], name);
     return is;

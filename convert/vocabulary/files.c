@@ -18,7 +18,8 @@ const char *const vocabulary_names[] = {
 /* What belongs to a file of these. */
 static const char merges_name[] = "merges.txt";
 static const char *const companions[] = {"tokenizer_config.json", "special_tokens_map.json",
-                                         "added_tokens.json", "chat_template.jinja", NULL};
+                                         "added_tokens.json",     "chat_template.jinja",
+                                         "chat_template.json",    NULL};
 
 /* ---- reading -------------------------------------------------------------------------------- */
 

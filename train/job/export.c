@@ -3,10 +3,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/err.h"
 #include "base/core/hash.h"
 #include "base/core/log.h"
+#include "base/core/mem.h"
 #include "base/format/json.h"
 #include "base/io/file.h"
 #include "base/io/path.h"
@@ -14,10 +16,36 @@
 #include "convert/vocabulary/vocabulary.h"
 
 struct exporting {
+    const struct job *job;
     const struct hf_export *plan;
     struct tokenizer *tokenizer; /* NULL: none */
     struct buf report;
+    export_trial *trial;
 };
+
+/* OUT without slashes at its end, with a suffix: OUT.unanswered is what a model is named that does
+ * not answer. */
+static char *name_out(const char *out, const char *suffix)
+{
+    size_t n = strlen(out);
+    while (n > 1 && out[n - 1] == '/')
+        n--;
+    return mem_printf("%.*s%s", (int)n, out, suffix);
+}
+
+static int check_unanswered(const struct job *j, struct err *e)
+{
+    int code = 0;
+    char *path = name_out(j->o->export_hf, ".unanswered");
+    if (!j->tokenizer)
+        code = err_set(e, ERR_USAGE, "--test-prompt-text needs a tokenizer, and none is known");
+    else if (file_exists(path))
+        code = err_set(e, ERR_USAGE,
+                       "%s: exists; a model that does not answer --test-prompt-text gets that name",
+                       path);
+    free(path);
+    return code;
+}
 
 int export_check(const struct job *j, struct err *e)
 {
@@ -26,14 +54,12 @@ int export_check(const struct job *j, struct err *e)
     struct hf_model m;
     if (!o->export_hf)
         return 0;
-    if (!o->save) {
-        err_set(e, ERR_USAGE, "--export-hf needs --save: what is exported is the last checkpoint");
-        return err_hint(e, "--save DIR");
-    }
     int code = hf_export_check(o->export_hf, &rule, e);
     if (code)
         return err_hint(e, "name another folder after --export-hf, or remove that one");
     code = job_is_first(j) ? file_try(o->export_hf, e) : 0;
+    if (!code && o->test_prompt)
+        code = check_unanswered(j, e);
     if (code)
         return code;
     if (j->tokenizer && job_is_first(j))
@@ -55,6 +81,12 @@ static int add_vocabulary(void *arg, const char *folder, struct err *e)
                              e);
 }
 
+static int try_export(void *arg, const char *folder, struct err *e)
+{
+    struct exporting *x = arg;
+    return x->trial(x->job, folder, e);
+}
+
 static int run_plan(struct ckpt *c, const char *dst, const struct hf_export_options *options,
                     struct exporting *x, struct err *e)
 {
@@ -74,38 +106,75 @@ static int run_plan(struct ckpt *c, const char *dst, const struct hf_export_opti
     return code;
 }
 
-static int export_ckpt(struct ckpt *c, const struct job *j, struct err *e)
+static int export_ckpt(struct ckpt *c, const struct job *j, export_trial *trial, struct err *e)
 {
-    struct exporting x = {0};
+    struct exporting x = {.job = j, .trial = trial};
     int code = vocabulary_of_ckpt(c, &x.tokenizer, e);
     if (code)
         return code;
+    char *out = name_out(j->o->export_hf, ""), *refused = name_out(out, ".unanswered");
     struct hf_export_options o = {.dtype = -1,
                                   .ids = {-1, ckpt_meta(c)->eod, -1},
                                   .copy = {.threads = (int)j->o->threads},
                                   .further = add_vocabulary,
+                                  .trial = trial ? try_export : NULL,
+                                  .refused = refused,
                                   .arg = &x};
     if (x.tokenizer)
         o.ids = vocabulary_ids(x.tokenizer);
-    code = run_plan(c, j->o->export_hf, &o, &x, e);
+    code = run_plan(c, out, &o, &x, e);
     if (!code)
-        log_info("exported step %lld to %s", (long long)ckpt_meta(c)->iteration, j->o->export_hf);
+        log_info("exported step %lld to %s", (long long)ckpt_meta(c)->iteration, out);
     buf_finish(&x.report);
     tok_close(x.tokenizer);
+    free(refused);
+    free(out);
     return code;
 }
 
-int export_model(const struct job *j, int64_t step, struct err *e)
+int export_model(const struct job *j, const char *dir, int64_t step, export_trial *trial,
+                 struct err *e)
 {
     struct ckpt *c;
-    char *path = ckpt_folder(j->o->save, step);
+    char *path = ckpt_folder(dir, step);
     int code = ckpt_open(path, &c, e);
     if (!code) {
-        code = export_ckpt(c, j, e);
+        code = export_ckpt(c, j, trial, e);
         ckpt_close(c);
     }
     free(path);
     return code;
+}
+
+/* ---- the checkpoint that is exported, without --save --------------------------------------- */
+
+int export_place_open(struct export_place *p, const char *out, struct err *e)
+{
+    char *path = name_out(out, ".weights"), *parent = path_dir(path);
+    char *first = path_join(path, "lock");
+    *p = (struct export_place){.lock.fd = -1, .made = file_first_missing(parent)};
+    int code = file_mkdirs(parent, e);
+    if (!code)
+        code = outdir_create(path, first, &p->lock, &p->folder, e);
+    free(first);
+    free(path);
+    free(parent);
+    return code;
+}
+
+void export_place_close(struct export_place *p, const char *out)
+{
+    char *path = name_out(out, ""), *parent = path_dir(path);
+    if (p->folder) {
+        file_remove_tree(p->folder, NULL);
+        outfile_leave(&p->lock);
+    }
+    file_prune(parent, p->made);
+    free(p->folder);
+    free(p->made);
+    free(parent);
+    free(path);
+    *p = (struct export_place){.lock.fd = -1};
 }
 
 /* ---- files of a checkpoint beside its tensors ---------------------------------------------- */

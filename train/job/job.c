@@ -329,7 +329,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .kernels = o->kernels,
                                 .library_path = o->library_path,
                                 .file_size = (uint64_t)o->file_size,
-                                .weights_only = o->no_save_optim,
+                                .weights_only = o->no_save_optim || !o->save,
                                 .async_save = o->async_save && o->save,
                                 .overlap_grad_reduce = o->overlap_grad_reduce,
                                 .overlap_param_gather = o->overlap_param_gather,
@@ -432,7 +432,7 @@ void job_introduce(const struct job *j)
     struct buf b = {0};
     if (!j->o->save && opts_origin(j->opts, "save-interval") == FROM_FLAG)
         log_warn("--save-interval has no effect without --save");
-    if (!j->o->save && !j->o->no_save)
+    if (!j->o->save && !j->o->no_save && !j->o->export_hf)
         log_warn("without --save DIR the model is not kept (--no-save silences this warning)");
     rank_describe(&j->rank, &b);
     const struct dev *d = &j->rank.dev;

@@ -7,6 +7,7 @@
  * does one step and says in a sentence why it cannot; job_close takes whatever stage was reached.
  */
 
+#include "base/io/file.h"
 #include "dataset/sample/batch.h"
 #include "dataset/sample/epochs.h"
 #include "dataset/sample/fim.h"
@@ -229,11 +230,25 @@ int job_prepare(struct job *j, struct err *e);
 void job_close(struct job *j);
 
 /* train run --export-hf OUT: the model at the end of a run as a folder of Hugging Face. Before the
- * first step: ERR_USAGE for a model that no family of transformers has, where something stands
- * under OUT, and without --save (export.c). */
+ * first step: ERR_USAGE for a model that no family of transformers has, and where something stands
+ * under OUT or, with --test-prompt-text, under OUT.unanswered (export.c). */
 int export_check(const struct job *j, struct err *e);
-/* Of the checkpoint of that step in --save, with its tokenizer. */
-int export_model(const struct job *j, int64_t step, struct err *e);
+/* Tries the folder before it is named OUT; one that fails becomes OUT.unanswered. */
+typedef int export_trial(const struct job *j, const char *folder, struct err *e);
+/* Of the checkpoint of that step in `dir`, with its tokenizer; `trial` may be NULL. */
+int export_model(const struct job *j, const char *dir, int64_t step, export_trial *trial,
+                 struct err *e);
+
+/* Without --save: a folder beside OUT for the checkpoint that is exported, of the first process. It
+ * is removed by export_place_close, or, where the process was killed, by the next one that opens
+ * it. Zeroed: none. */
+struct export_place {
+    struct outfile lock;
+    char *folder;
+    char *made; /* the first folder that was made for it; NULL: none */
+};
+int export_place_open(struct export_place *p, const char *out, struct err *e);
+void export_place_close(struct export_place *p, const char *out);
 
 /* Files that checkpoints have beside tensors: those of --hf-config or of the checkpoint to start
  * from are read at once, for that may be removed later; then with the configuration and the

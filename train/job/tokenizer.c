@@ -351,7 +351,7 @@ int job_open_tokenizer(struct job *j, struct err *e)
     opts_warn_unused(j->opts, fact, &u);
     buf_finish(&u.why);
     code = tokenizers_agree(j, e);
-    if (!code && j->tokenizer && job_is_first(j) && j->o->save)
+    if (!code && j->tokenizer && job_is_first(j) && (j->o->save || j->o->export_hf))
         code = vocabulary_files_read(&j->files, tok_info(j->tokenizer), j->o->tokenizer.merges,
                                      home(j), e);
     j->vocab = j->tokenizer      ? tok_info(j->tokenizer)->vocab_size

@@ -319,8 +319,15 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "export-hf", .type = OPT_TEXT, AT(export_hf), .meta = "DIR",
             .group = "checkpoints", .verbs = RUN | PLAN, .idle = PLAN, .resumed = RESUMED_FREE,
             .local = true, .brief = "write the model for transformers at the end",
-            .help = "at the end of the run write the model of its last checkpoint as a Hugging "
-                    "Face model, as convert export does"),
+            .help = "at the end of the run write the model as a Hugging Face model, as convert "
+                    "export does, with tokenizer and chat templates of the model that it began "
+                    "from; --save is not needed for it"),
+    OPT_ROW(.name = "test-prompt-text", .type = OPT_TEXT, AT(test_prompt), .meta = "TEXT",
+            .group = "checkpoints", .verbs = RUN | PLAN, .idle = PLAN, .needs = "export-hf",
+            .resumed = RESUMED_FREE, .local = true, .brief = "the exported model must answer this",
+            .help = "load the exported model anew, let it answer TEXT greedily, print the answer "
+                    "and note it in DIR/test_prompt.json; if none comes, the exit code is 1 and "
+                    "the model is DIR.unanswered"),
     OPT_ROW(.name = "finetune", .type = OPT_SWITCH, AT(finetune), .group = "checkpoints",
             .verbs = RUN | PLAN, .idle = PLAN, .resumed = RESUMED_FREE,
             .brief = "load weights only and start at step 0",
@@ -390,13 +397,15 @@ static const struct opt rows[] = {
             .meta = "TEXT", .group = "generation", .verbs = GENERATE, .basic = true,
             .help = "text to continue"),
     OPT_ROW(.name = "chat", .type = OPT_TEXT, AT(chat), .meta = "TEMPLATE", .group = "generation",
-            .verbs = GENERATE, .brief = "chat template to put the prompt into",
+            .verbs = GENERATE | RUN | PLAN, .idle = PLAN, .needs = "run: test-prompt-text",
+            .resumed = RESUMED_FREE, .local = true, .brief = "chat template to put the prompt into",
             .help = "chat template to put the prompt into (" CHAT_TEMPLATE_WORDS
                     "); a prompt is a conversation (a JSON record with messages) or "
                     "what the user says, and only the answer is printed"),
     OPT_ROW(.name = "max-new-tokens", .type = OPT_INT, AT(max_new), .def = "64", .min = 1,
-            .max = 1e7, .meta = "N", .group = "generation", .verbs = GENERATE, .basic = true,
-            .help = "tokens to generate"),
+            .max = 1e7, .meta = "N", .group = "generation", .verbs = GENERATE | RUN | PLAN,
+            .basic = true, .idle = PLAN, .needs = "run: test-prompt-text", .resumed = RESUMED_FREE,
+            .local = true, .help = "tokens to generate"),
     OPT_ROW(.name = "num-samples", .type = OPT_INT, AT(samples), .def = "1", .min = 1, .max = 1e6,
             .meta = "N", .group = "generation", .verbs = GENERATE,
             .help = "continuations per prompt"),

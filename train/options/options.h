@@ -62,7 +62,7 @@ struct train_options {
     int64_t seed;
     /* checkpoints */
     const char *save, *load;
-    const char *export_hf;
+    const char *export_hf, *test_prompt;
     int64_t save_interval, keep, ckpt_step, file_size;
     bool no_save, async_save, finetune, exit_on_missing;
     bool no_load_optim, no_save_optim, checkpoint_args, override_schedule, checkpoint_schedule;
