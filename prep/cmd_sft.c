@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/core/log.h"
 #include "base/thread/pool.h"
@@ -10,6 +11,7 @@
 #include "dataset/shard/prefix.h"
 #include "prep/cmd.h"
 #include "prep/sft/sft.h"
+#include "prep/sft/show.h"
 #include "prep/sft/unpack.h"
 #include "tok/chat/templates.h"
 
@@ -18,15 +20,24 @@ static const char *const templates[] = {"text", CHAT_TEMPLATE_LIST(NAME_TEMPLATE
 
 /* ---- sft ------------------------------------------------------------------------------------ */
 
+/* What the functions below need, which sft_run calls. */
+struct told {
+    struct progress meter;
+    const struct tokenizer *tok;
+    bool colour;
+};
+
 static void on_note(void *arg, const char *sentence)
 {
-    progress_finish(arg);
+    struct told *t = arg;
+    progress_finish(&t->meter);
     log_warn("%s", sentence);
 }
 
 static void on_progress(void *arg, const struct sft_report *r, uint64_t total)
 {
-    struct progress *meter = arg;
+    struct told *t = arg;
+    struct progress *meter = &t->meter;
     char note[128];
     int n = snprintf(note, sizeof(note), "%" PRIu64 " records", r->records);
     if (r->bad)
@@ -35,12 +46,27 @@ static void on_progress(void *arg, const struct sft_report *r, uint64_t total)
     progress_update(meter, r->read, note);
 }
 
+static int on_show(void *arg, uint64_t number, const int32_t *id, const unsigned char *learn,
+                   size_t n, struct err *e)
+{
+    struct told *t = arg;
+    struct buf out = {0};
+    progress_finish(&t->meter);
+    int code = sft_show(t->tok, number, id, learn, n, t->colour, &out, e);
+    if (!code)
+        fwrite(out.data, 1, out.len, stdout); /* main checks for errors */
+    buf_finish(&out);
+    return code;
+}
+
 static int sft_judge(const struct prep_options *o, struct err *e)
 {
     if (!o->input.n)
         return err_set(e, ERR_USAGE, "no input given: --input 'data/*.jsonl'");
-    if (cmd_need_prefix(o, e))
+    if (!o->show && cmd_need_prefix(o, e))
         return ERR_USAGE;
+    if (!o->output_prefix && o->on_bad_record == BAD_QUARANTINE)
+        return err_set(e, ERR_USAGE, "--on-bad-record quarantine needs --output-prefix");
     if (o->sft_template && o->tokenizer.specials == TOK_SPECIALS_PARSE) {
         err_set(e, ERR_USAGE,
                 "--specials parse would let messages spell the tokens by which the "
@@ -64,7 +90,46 @@ static void warn_of_masks(const struct sft_report *r)
         log_warn("%" PRIu64 " records have no tokens and were skipped", c->empty);
 }
 
-static void print_summary(const struct prep_options *o, const struct sft_report *r)
+static void warn_of_lengths(const struct prep_options *o, const struct sft_report *r)
+{
+    const struct sft_counts *c = &r->counts;
+    if (c->cut)
+        log_warn("%" PRIu64 " examples were too long and were truncated", c->cut);
+    if (c->cut_answers)
+        log_warn("%" PRIu64 " answers are cut by --seq-length %" PRId64 ": their end is not learnt",
+                 c->cut_answers, o->sft_seq_length);
+    if (c->dropped)
+        log_warn("%" PRIu64 " examples were too long and were dropped", c->dropped);
+    if (c->split)
+        log_warn("%" PRIu64 " examples were too long and were split: what follows is learnt "
+                 "without what came before",
+                 c->split);
+}
+
+/* What can be trained on and is hardly meant so. */
+static void warn_of_examples(const struct tok_info *info, const struct sft_report *r)
+{
+    const struct sft_counts *c = &r->counts;
+    if (c->hidden)
+        log_warn("padding and end of text are the same token, id %" PRId64 ": %" PRIu64
+                 " such tokens at ends of texts are not learnt",
+                 info->pad, c->hidden);
+    if (c->checks.endless)
+        log_warn("%" PRIu64 " of %" PRIu64 " examples learn no end token%s", c->checks.endless,
+                 r->examples,
+                 c->hidden ? ""
+                           : ": a model that learns no end does not stop (--append-eod for texts)");
+    if (c->checks.twice)
+        log_warn("%" PRIu64 " of %" PRIu64 " examples begin twice: token %" PRId64
+                 " stands twice in a row",
+                 c->checks.twice, r->examples, info->bos);
+    if (c->checks.thought)
+        log_warn("%" PRIu64 " of %" PRIu64 " examples learn an empty <think></think>",
+                 c->checks.thought, r->examples);
+}
+
+static void print_summary(const struct prep_options *o, const struct tok_info *info,
+                          const struct sft_report *r)
 {
     const struct sft_counts *c = &r->counts;
     double all = r->tokens ? (double)r->tokens : 1;
@@ -72,11 +137,9 @@ static void print_summary(const struct prep_options *o, const struct sft_report 
              r->tokens, 100 * (double)c->learnt / all);
     log_info("%" PRIu64 " sequences of %" PRId64 " tokens, %.2f %% padding", r->sequences,
              o->sft_seq_length, 100 * sft_padding(r, (uint32_t)o->sft_seq_length));
-    if (c->cut)
-        log_warn("%" PRIu64 " examples were too long and were truncated", c->cut);
-    if (c->dropped)
-        log_warn("%" PRIu64 " examples were too long and were dropped", c->dropped);
+    warn_of_lengths(o, r);
     warn_of_masks(r);
+    warn_of_examples(info, r);
     if (r->bad)
         log_warn("%" PRIu64 " bad records were skipped%s%s%s", r->bad,
                  o->on_bad_record == BAD_QUARANTINE ? " and copied to " : "",
@@ -112,17 +175,10 @@ static int open_tokenizers(const struct prep_options *o, struct opened *ret, str
     return code;
 }
 
-static void warn_of_padding(const struct tok_info *info, const struct prep_options *o)
-{
-    if (!o->sft_template && info->pad >= 0 && info->pad == info->eos)
-        log_warn("padding and end of text are the same token, id %" PRId64 ": it never has a loss",
-                 info->pad);
-}
-
 static int run_sft(const struct cmd *c, const struct opened *t, struct err *e)
 {
     const struct prep_options *o = c->o;
-    struct progress meter;
+    struct told told = {.tok = t->tok ? t->tok : t->bare, .colour = isatty(STDOUT_FILENO)};
     struct sft_report r;
     struct tok_choice choice[TOK_CHOICES];
     struct buf list = {0};
@@ -137,7 +193,7 @@ static int run_sft(const struct cmd *c, const struct opened *t, struct err *e)
                                   .answer = o->response_template,
                                   .question = o->response_template ? o->instruction_template : NULL,
                                   .learn_all = o->learn,
-                                  .drop_long = o->overlong,
+                                  .overlong = (enum sft_overlong)o->overlong,
                                   .append_eod = o->append_eod,
                                   .overwrite = o->overwrite,
                                   .pack = !o->packing,
@@ -151,16 +207,17 @@ static int run_sft(const struct cmd *c, const struct opened *t, struct err *e)
                                   .stop = c->stop,
                                   .progress = on_progress,
                                   .note = on_note,
-                                  .arg = &meter};
-    warn_of_padding(tok_info(q.tok), o);
-    progress_init(&meter, WEFT_PREFIX "prep sft", "MB", 1e6, 0, o->common.quiet);
+                                  .show = (uint64_t)o->show,
+                                  .shown = on_show,
+                                  .arg = &told};
+    progress_init(&told.meter, WEFT_PREFIX "prep sft", "MB", 1e6, 0, o->common.quiet);
     int code = sft_run(&q, &r, e);
-    progress_finish(&meter);
+    progress_finish(&told.meter);
     buf_finish(&list);
     if (!code && r.there)
         log_info("%s exists, from the same inputs, options and tokenizer: nothing to do", q.prefix);
-    else if (!code)
-        print_summary(o, &r);
+    else if (!code && q.prefix)
+        print_summary(o, tok_info(q.tok), &r);
     return code;
 }
 

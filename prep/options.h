@@ -62,7 +62,7 @@ struct prep_options {
     /* sft */
     int sft_template, learn, packing, overlong, loss_mask; /* indices into their rows' choices */
     const char *text_key, *response_template, *instruction_template;
-    int64_t sft_seq_length;
+    int64_t sft_seq_length, show;
     /* merge */
     struct opt_list merge_input;
     /* verify */

@@ -52,9 +52,17 @@
                 .def = "2048", .min = 2, .max = 2147483646, .meta = "N", .group = "packing",       \
                 .verbs = SFT_, .basic = true, .help = "longest sequence and example, in tokens"),  \
         OPT_ROW(.name = "overlong", .type = OPT_CHOICE, .offset = offsetof(S_, overlong),          \
-                .def = "cut", .meta = "cut|drop", .group = "packing", .verbs = SFT_,               \
-                .brief = "what to do with longer examples",                                        \
-                .help = "longer examples are truncated at the end, or dropped"),                   \
+                .def = "truncate", .meta = "truncate|drop|split", .group = "packing",              \
+                .verbs = SFT_, .brief = "what to do with longer examples",                         \
+                .help =                                                                            \
+                    "longer examples are truncated at the end, or dropped, or split: the rest "    \
+                    "of one becomes further examples (trl's bfd_split)"),                          \
+        OPT_ROW(.name = "show", .type = OPT_INT, .offset = offsetof(S_, show), .max = 1e6,         \
+                .meta = "N", .group = "output", .verbs = SFT_, .basic = true,                      \
+                .brief = "print the first N examples with their masks",                            \
+                .help = "print the tokens of the first N examples and which of them are learnt: "  \
+                        "in colour on a terminal, else a line for each token; without "            \
+                        "--output-prefix nothing else is done"),                                   \
         OPT_ROW(.name = "loss-mask", .type = OPT_CHOICE, .offset = offsetof(S_, loss_mask),        \
                 .def = "own", .meta = "own|next", .group = "output", .verbs = UNPACK_,             \
                 .brief = "what loss_mask refers to",                                               \

@@ -15,6 +15,7 @@ struct sft_encoder {
     struct tok_work *work;
     struct chat_work *chat;
     struct jsonl *json; /* for texts */
+    struct sft_checker *checker;
     struct chat_record record;
     struct tok_ids ids;
     struct buf mask;
@@ -37,6 +38,7 @@ struct sft_encoder *sft_encoder_create(const struct sft_plan *p)
 {
     struct sft_encoder *c = mem_new(1, sizeof(*c));
     c->plan = p;
+    c->checker = sft_checker_create(p->tok, p->chat);
     if (p->chat) {
         c->chat = chat_work_create(p->chat);
     } else {
@@ -53,6 +55,7 @@ void sft_encoder_destroy(struct sft_encoder *c)
     tok_work_destroy(c->work);
     chat_work_destroy(c->chat);
     jsonl_destroy(c->json);
+    sft_checker_destroy(c->checker);
     chat_record_finish(&c->record);
     tok_ids_finish(&c->ids);
     buf_finish(&c->mask);
@@ -64,6 +67,12 @@ void sft_encoder_counts(const struct sft_encoder *c, struct sft_counts *sum)
     sum->empty += c->counts.empty;
     sum->dropped += c->counts.dropped;
     sum->cut += c->counts.cut;
+    sum->split += c->counts.split;
+    sum->cut_answers += c->counts.cut_answers;
+    sum->hidden += c->counts.hidden;
+    sum->checks.endless += c->counts.checks.endless;
+    sum->checks.twice += c->counts.checks.twice;
+    sum->checks.thought += c->counts.checks.thought;
     sum->unmatched += c->counts.unmatched;
     sum->barren += c->counts.barren;
     sum->learnt += c->counts.learnt;
@@ -113,22 +122,59 @@ static int encode_chat(struct sft_encoder *c, const char *line, size_t n, struct
                               &c->mask, e);
 }
 
-/* The loss mask of the first n ids as bits, counted. */
-static void encode_judge(struct sft_encoder *c, size_t n, struct buf *bits)
+/* The loss mask of the first n ids, as the rule of a collator makes it of them. */
+static void apply_marks(struct sft_encoder *c, size_t n)
 {
     const struct sft_plan *p = c->plan;
-    uint64_t learnt = 0;
-    unsigned char *to = (unsigned char *)buf_reserve(bits, PACKED_BITS(n));
     if (p->learn_all)
         memset(c->mask.data, 1, n);
     else if (p->marks)
         c->counts.unmatched += !chat_mask(p->marks, c->ids.id, n, p->pad, c->mask.data);
-    packed_bits(c->mask.data, n, to);
+}
+
+/* The mask of the first n ids where all that follows is cut off. */
+static void cut_mask(struct sft_encoder *c, size_t n)
+{
+    uint64_t unmatched = c->counts.unmatched;
+    apply_marks(c, c->ids.n);
+    c->counts.unmatched = unmatched;
+    bool goes_on = c->mask.data[n];
+    apply_marks(c, n);
+    c->counts.cut_answers += goes_on && c->mask.data[n - 1];
+}
+
+/* An example of the ids from .. from + n. ERR_DATA: an id is beyond the vocabulary. */
+static int put_example(struct sft_encoder *c, struct item *it, size_t from, size_t n, struct err *e)
+{
+    const struct sft_plan *p = c->plan;
+    struct buf *bits = &it->column[1].packed;
+    size_t bytes = n * shard_dtype_width(p->dtype);
+    uint64_t learnt = 0;
+    char *to = buf_reserve(&it->column[0].packed, bytes + 1);
+    int code = shard_pack(p->dtype, p->vocab_size, c->ids.id + from, n, to, e);
+    if (code)
+        return code;
+    it->column[0].packed.len += bytes;
+    unsigned char *set = (unsigned char *)buf_reserve(bits, PACKED_BITS(n));
+    packed_bits(c->mask.data + from, n, set);
     for (size_t i = 0; i < PACKED_BITS(n); i++)
-        learnt += (uint64_t)__builtin_popcount(to[i]);
+        learnt += (uint64_t)__builtin_popcount(set[i]);
     bits->len += PACKED_BITS(n);
     c->counts.learnt += learnt;
     c->counts.barren += !learnt;
+    uint32_t length = (uint32_t)n;
+    buf_add(&it->column[0].length, &length, sizeof(length));
+    return 0;
+}
+
+/* What the set has of a record that is not empty: `count` of its ids. */
+static void look_at(struct sft_encoder *c, size_t count, const char *line, size_t bytes)
+{
+    bool pads = c->plan->pad >= 0 && sft_checker_ends(c->checker, (int32_t)c->plan->pad);
+    for (size_t i = 0; pads && i < count; i++)
+        c->counts.hidden += c->ids.id[i] == c->plan->pad && !c->mask.data[i];
+    sft_check(c->checker, c->ids.id, c->mask.data, count, count < c->ids.n, line, bytes,
+              &c->counts.checks);
 }
 
 /* ERR_DATA: the record is bad, and nothing of it is kept. */
@@ -139,23 +185,32 @@ static int encode_record(struct sft_encoder *c, struct item *it, const char *lin
     c->ids.n = 0;
     buf_reset(&c->mask);
     int code = (p->chat ? encode_chat : encode_text)(c, line, n, e);
-    if (code)
-        return code;
-    size_t count = c->ids.n > p->seq_length ? p->seq_length : c->ids.n;
-    bool drop = count < c->ids.n && p->drop_long;
-    size_t bytes = count * shard_dtype_width(p->dtype);
-    char *to = buf_reserve(&it->column[0].packed, bytes + 1);
-    code = shard_pack(p->dtype, p->vocab_size, c->ids.id, count, to, e);
-    if (code || !count || drop) {
-        c->counts.empty += !code && !count;
-        c->counts.dropped += !code && drop;
+    size_t all = c->ids.n, most = p->seq_length, count = all;
+    bool over = all > most;
+    if (code || !all || (over && p->overlong == OVERLONG_DROP)) {
+        c->counts.empty += !code && !all;
+        c->counts.dropped += !code && over;
         return code;
     }
-    c->counts.cut += count < c->ids.n;
-    encode_judge(c, count, &it->column[1].packed);
-    it->column[0].packed.len += bytes;
-    uint32_t length = (uint32_t)count;
-    buf_add(&it->column[0].length, &length, sizeof(length));
+    if (over && p->overlong == OVERLONG_CUT)
+        cut_mask(c, count = most);
+    else
+        apply_marks(c, all);
+    const struct sft_counts before = c->counts;
+    size_t packed = it->column[0].packed.len, length = it->column[0].length.len;
+    size_t bits = it->column[1].packed.len;
+    for (size_t from = 0; from < count && !code; from += most)
+        code = put_example(c, it, from, count - from < most ? count - from : most, e);
+    if (code) {
+        it->column[0].packed.len = packed;
+        it->column[0].length.len = length;
+        it->column[1].packed.len = bits;
+        c->counts = before;
+        return code;
+    }
+    c->counts.cut += count < all;
+    c->counts.split += count > most;
+    look_at(c, count, line, n);
     return 0;
 }
 

@@ -16,9 +16,14 @@
 #include "dataset/shard/shard.h"
 #include "prep/encode/encoder.h"
 #include "prep/input/block.h"
+#include "prep/sft/check.h"
 #include "tok/chat/chat.h"
 #include "tok/chat/mask.h"
 #include "tok/tokenizer/tokenizer.h"
+
+/* What becomes of an example that is longer than seq_length: its end is cut off; it is dropped; its
+ * rest becomes further examples (trl's bfd_split). */
+enum sft_overlong { OVERLONG_CUT, OVERLONG_DROP, OVERLONG_SPLIT };
 
 struct sft_plan {
     const struct tokenizer *tok; /* encodes texts, with its file's template */
@@ -27,7 +32,7 @@ struct sft_plan {
     /* NULL: the chat decides what is learnt; of a text everything */
     const struct chat_marks *marks;
     bool learn_all;
-    bool drop_long;      /* longer examples are dropped rather than truncated */
+    enum sft_overlong overlong;
     uint32_t seq_length; /* most tokens of an example */
     int32_t eod;         /* after each text; -1: none */
     int64_t pad;         /* an id that is never learnt from a text; -1: none */
@@ -38,11 +43,14 @@ struct sft_plan {
 
 /* Numbers of examples; `empty` and `dropped` ones gave none. */
 struct sft_counts {
-    uint64_t empty, dropped, cut;
-    uint64_t unmatched; /* a mark is missing */
-    uint64_t barren;    /* nothing is learnt, including those unmatched */
-    uint64_t learnt;    /* tokens */
-    uint64_t specials;  /* strings of special tokens treated as text */
+    uint64_t empty, dropped, cut, split;
+    uint64_t cut_answers; /* of those cut, within what is learnt */
+    uint64_t unmatched;   /* a mark is missing */
+    uint64_t barren;      /* nothing is learnt, including those unmatched */
+    uint64_t learnt;      /* tokens */
+    uint64_t specials;    /* strings of special tokens treated as text */
+    uint64_t hidden; /* tokens that end a text and are not learnt because they are padding, too */
+    struct sft_checks checks;
 };
 
 struct sft_encoder;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/core/bytes.h"
 #include "base/io/file.h"
 #include "base/core/mem.h"
 #include "base/io/output.h"
@@ -48,6 +49,9 @@ struct sft {
     size_t n, window;
     char *example;  /* one of them */
     struct err err; /* what stopped the line */
+    bool looks;     /* examples are shown and nothing is built */
+    uint64_t shown;
+    struct tok_ids ids; /* of one that is shown */
 };
 
 double sft_padding(const struct sft_report *r, uint32_t seq_length)
@@ -81,7 +85,7 @@ static int make_plan(struct sft *s, struct err *e)
                                 .text_key = q->text_key,
                                 .marks = q->answer ? &s->marks : NULL,
                                 .learn_all = q->learn_all,
-                                .drop_long = q->drop_long,
+                                .overlong = q->overlong,
                                 .seq_length = q->seq_length,
                                 .eod = q->append_eod ? (int32_t)info->eod : -1,
                                 .pad = text ? info->pad : -1,
@@ -96,6 +100,7 @@ static int make_plan(struct sft *s, struct err *e)
 static size_t describe_options(struct sft *s)
 {
     static const char *const on_bad[] = {"fail", "skip", "quarantine"};
+    static const char *const overlong[] = {"cut", "drop", "split"};
     const struct sft_request *q = s->q;
     struct manifest_option *o = s->option;
     size_t n = 0;
@@ -103,7 +108,7 @@ static size_t describe_options(struct sft *s)
     o[n++] = (struct manifest_option){"template", q->template};
     o[n++] = (struct manifest_option){"seq-length", s->length_text};
     o[n++] = (struct manifest_option){"packing", q->pack ? "best-fit" : "none"};
-    o[n++] = (struct manifest_option){"overlong", q->drop_long ? "drop" : "cut"};
+    o[n++] = (struct manifest_option){"overlong", overlong[q->overlong]};
     o[n++] = (struct manifest_option){"learn", q->learn_all ? "all" : "answers"};
     if (q->answer)
         o[n++] = (struct manifest_option){"response-template", q->answer};
@@ -248,9 +253,10 @@ static int open_all(struct sft *s, struct err *e)
         code = source_open(&s->source, q->input, q->ninputs, &form, &plan, e);
     if (!code)
         code = stat_inputs(s, e);
-    if (!code)
+    if (!code && q->prefix)
         code = look_at_outputs(s, e);
-    if (code || s->report->there)
+    s->looks = q->show && (!q->prefix || s->report->there);
+    if (code || s->looks || s->report->there)
         return code;
     code = output_prepare(q->prefix, e);
     if (!code)
@@ -280,6 +286,26 @@ static void close_all(struct sft *s)
     free(s->at);
     free(s->example);
     free(s->bad_path);
+    tok_ids_finish(&s->ids);
+}
+
+/* ---- examples that are shown ---------------------------------------------------------------- */
+
+static int sft_show_one(struct sft *s, const char *token, const char *bits, uint32_t n,
+                        struct err *e)
+{
+    size_t width = shard_dtype_width(s->plan.dtype);
+    unsigned char *learn = mem_new(n, 1);
+    s->ids.n = 0;
+    int32_t *id = tok_ids_reserve(&s->ids, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const unsigned char *p = (const unsigned char *)token + i * width;
+        id[i] = width == 2 ? load_u16(p) : (int32_t)load_u32(p);
+        learn[i] = (unsigned char)bits[i / 8] >> (i % 8) & 1;
+    }
+    int code = s->q->shown(s->q->arg, ++s->shown, id, learn, n, e);
+    free(learn);
+    return code;
 }
 
 /* ---- the window ----------------------------------------------------------------------------- */
@@ -330,6 +356,18 @@ static int end_window(struct sft *s, struct err *e)
     return code ? code : spill_clear(&s->spill, e);
 }
 
+static int keep_example(struct sft *s, const char *token, const char *mask, uint32_t n,
+                        struct err *e)
+{
+    s->length[s->n] = n;
+    s->at[s->n++] = s->spill.size;
+    int code = spill_add(&s->spill, token, (size_t)n * s->writer.shard.width, e);
+    if (!code)
+        code = spill_add(&s->spill, mask, PACKED_BITS(n), e);
+    s->report->examples++;
+    return !code && s->n == s->window ? end_window(s, e) : code;
+}
+
 static int take_examples(struct sft *s, const struct item *it, struct err *e)
 {
     const struct column *col = it->column;
@@ -338,17 +376,14 @@ static int take_examples(struct sft *s, const struct item *it, struct err *e)
     for (size_t k = 0; k < col[0].length.len && !code; k += sizeof(uint32_t)) {
         uint32_t n;
         memcpy(&n, col[0].length.data + k, sizeof(n));
-        size_t bytes = (size_t)n * s->writer.shard.width;
-        s->length[s->n] = n;
-        s->at[s->n++] = s->spill.size;
-        code = spill_add(&s->spill, token, bytes, e);
-        if (!code)
-            code = spill_add(&s->spill, mask, PACKED_BITS(n), e);
+        size_t bytes = (size_t)n * shard_dtype_width(s->plan.dtype);
+        code = s->shown < s->q->show ? sft_show_one(s, token, mask, n, e) : 0;
+        if (!code && !s->looks)
+            code = keep_example(s, token, mask, n, e);
+        else if (!code && s->shown == s->q->show)
+            return ERR_FAIL; /* sft_run knows that this is the end */
         token += bytes;
         mask += PACKED_BITS(n);
-        s->report->examples++;
-        if (!code && s->n == s->window)
-            code = end_window(s, e);
     }
     return code;
 }
@@ -477,6 +512,8 @@ static int run_line(struct sft *s, struct err *e)
                          .drain = drain,
                          .tick = tick};
     int code = pipeline_run(&p, &s->err);
+    if (code && s->looks && s->shown == s->q->show)
+        code = 0;
     if (!code && s->n)
         code = end_window(s, &s->err);
     if (code)
@@ -502,10 +539,13 @@ static int sft_finish(struct sft *s, struct err *e)
     const struct manifest_count count[] = {{"examples", s->report->examples},
                                            {"learnt_tokens", c->learnt},
                                            {"cut", c->cut},
+                                           {"cut_answers", c->cut_answers},
+                                           {"split", c->split},
                                            {"dropped", c->dropped},
                                            {"empty", c->empty},
                                            {"unmatched", c->unmatched},
-                                           {"nothing_to_learn", c->barren}};
+                                           {"nothing_to_learn", c->barren},
+                                           {"no_end_learnt", c->checks.endless}};
     struct manifest m = describe_sft(s);
     m.counts = count;
     m.ncounts = sizeof(count) / sizeof(*count);
@@ -519,16 +559,18 @@ static int sft_finish(struct sft *s, struct err *e)
 
 int sft_run(const struct sft_request *q, struct sft_report *ret, struct err *e)
 {
-    struct sft s = {.q = q, .report = ret, .bad_path = mem_printf("%s.bad.jsonl", q->prefix)};
+    struct sft s = {
+        .q = q, .report = ret, .bad_path = mem_printf("%s.bad.jsonl", q->prefix ? q->prefix : "")};
     s.bad.fd = s.spill.fd = -1;
     s.window = q->window ? q->window : SFT_WINDOW;
     *ret = (struct sft_report){0};
     int code = open_all(&s, e);
-    if (!code && !ret->there)
+    if (!code && (!ret->there || s.looks))
         code = run_line(&s, e);
-    if (!code && !ret->there && !ret->sequences)
+    bool builds = !ret->there && !s.looks;
+    if (!code && builds && !ret->sequences)
         code = err_set(e, ERR_DATA, "the inputs have no example: nothing was written");
-    if (!code && !ret->there)
+    if (!code && builds)
         code = sft_finish(&s, e);
     close_all(&s);
     return code;

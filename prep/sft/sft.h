@@ -35,13 +35,14 @@ struct sft_report {
 struct sft_request {
     const char *const *input; /* names or patterns, "-" for standard input */
     size_t ninputs;
-    const char *prefix;
+    const char *prefix;                    /* NULL: nothing is built, with `show` */
     const char *template;                  /* a name of chat.h; "text": records have a text */
     const struct tokenizer *tok;           /* for texts, as the user opened it */
     const struct tokenizer *bare, *framed; /* for chat_open; bare for marks, too */
     const char *text_key;
     const char *answer, *question; /* strings that begin them, or NULL */
-    bool learn_all, drop_long, append_eod, overwrite;
+    bool learn_all, append_eod, overwrite;
+    enum sft_overlong overlong;
     bool pack; /* else each example is a sequence */
     uint32_t seq_length;
     const char *specials;            /* as the user spells it, for the manifest */
@@ -57,6 +58,11 @@ struct sft_request {
     void (*progress)(void *arg, const struct sft_report *r, uint64_t total);
     /* A sentence about a skipped record; only the first SFT_NOTES. */
     void (*note)(void *arg, const char *sentence);
+    /* The first `show` examples, in the order of the inputs, each id with a byte that is 1 if it is
+     * learnt. Those of a set that is there already are made once more. */
+    uint64_t show;
+    int (*shown)(void *arg, uint64_t number, const int32_t *id, const unsigned char *learn,
+                 size_t n, struct err *e);
     void *arg;
 };
 

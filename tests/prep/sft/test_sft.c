@@ -153,7 +153,7 @@ static void treats_long_and_empty_examples(void)
     lines_of(prefix, NULL, &lines);
     T_STR(lines.data, "{\"input_ids\":[97,97,97,97],\"loss_mask\":[1,1,1,1],\"seq_start_id\":[0]}\n"
                       "{\"input_ids\":[98,98,98],\"loss_mask\":[1,1,1],\"seq_start_id\":[0]}\n");
-    q.drop_long = true;
+    q.overlong = OVERLONG_DROP;
     q.append_eod = true;
     T_OK(sft_run(&q, &r, &e), &e);
     T_EQ(r.counts.dropped, 1);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_SFT_SHOW_H
+#define PREP_SFT_SHOW_H
+
+/*
+ * An example for people: its tokens, which of them are learnt, and which are special.
+ *
+ * Plain, a line for each token: '+' if it is learnt, else '-'; '*' if it is special; id; text in
+ * JSON's spelling. In colour, running text: learnt tokens are green, others grey, special ones
+ * reversed; a bar stands between two tokens, and characters that a terminal would obey are spelled
+ * as JSON does.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "tok/tokenizer/tokenizer.h"
+
+/* Appends example `number`; `learn` has a byte for each of n ids. */
+int sft_show(const struct tokenizer *tok, uint64_t number, const int32_t *id,
+             const unsigned char *learn, size_t n, bool colour, struct buf *out, struct err *e);
+
+#endif
