@@ -37,6 +37,8 @@ done
 free=$(df -Pm . | awk 'NR == 2 { print $4 }')
 [ -f build/build.ninja ] || [ "$free" -ge 700 ] || fail 4 "$PWD has $free MB free, and the build needs 700 MB: nothing was begun"
 
+echo "needs Debian 12; root or sudo where packages are missing (0.1 GB to download); 1.5 GB of disk and 2 GB of memory; about five minutes on two cores"
+
 step() { printf '\n== %s\n' "$*"; }
 
 step "1/7 packages"

@@ -13,11 +13,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-mode=all room=5000
+mode=all room=5000 disk=5 time="thirty to forty-five minutes"
 for a in "$@"; do
     case $a in
-    --plain) mode=plain room=2000 ;;
-    --full) export WEFT_FULL=1 ;;
+    --plain) mode=plain room=2000 disk=2 time="about twenty minutes" ;;
+    --full) export WEFT_FULL=1; full=", and hours for the long tier" ;;
     -h | --help) sed -n '3,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "tests/run.sh: unknown option $a (--help lists them)" >&2; exit 2 ;;
     esac
@@ -28,6 +28,7 @@ if [ ! -d build-gcc ] && [ "$free" -lt $room ]; then
     exit 4
 fi
 
+echo "needs Debian 12; root or sudo where packages are missing (0.5 GB to download, 2.2 GB); $disk GB of disk here and 4 GB of memory; $time on two cores${full:-}"
 begin=$(date +%s)
 say() { printf '== %d:%02d %s\n' $((($(date +%s) - begin) / 60)) $((($(date +%s) - begin) % 60)) "$*"; }
 

@@ -100,6 +100,15 @@ expect 4 install
 err_has "installing them needs root, or sudo without a password"
 err_has "apt-get install --no-install-recommends libpcre2-dev"
 
+t "both commands say what they need before they do anything"
+echo 9000 >free
+for s in "$samples/quickstart.sh --out new" "$SRC/tests/run.sh" "$SRC/tests/run.sh --plain"; do
+    PATH="$PWD/bin:$PATH" expect 4 $s
+    err_has "installing them needs root, or sudo without a password"
+    check [ "$(sed -n '1s/.*needs Debian 12; root or sudo where packages are missing (.* GB to download.*); .* GB of disk.* GB of memory; .* minutes on two cores/said/p' .out)" = said ]
+done
+no_file new
+
 t "the compiler's words are shown when a target cannot be built"
 mkdir broken
 printf 'rule cc\n  command = echo "wrong here" >&2; exit 1\nbuild a: cc\n' >broken/build.ninja
