@@ -31,6 +31,20 @@ err_has "--out needs a folder"
 expect 2 "$samples/install.sh" tests
 err_has "unknown argument tests"
 
+t "what is installed is built without the tests"
+if ninja -C "$BUILD" -t inputs programs >inputs 2>/dev/null; then
+    for p in "$TOK" "$PREP" "$CONVERT" "$TRAIN"; do
+        check grep -qxF "${p#"$BUILD"/}" inputs
+    done
+    expect 0 sh -c 'ninja -C "$0" -t query programs' "$BUILD"
+    for p in "$TOK" "$PREP" "$CONVERT" "$TRAIN"; do
+        for page in .1 -bash -zsh -fish; do out_has "${p##*/}$page"; done
+    done
+    check [ "$(grep -c '^tests/\|/tests/' inputs)" = 0 ]
+else
+    skip "this ninja lists no inputs"
+fi
+
 t "the quick start does not overwrite results, wherever it is called from"
 mkdir -p here/out
 echo kept >here/out/stories.jsonl
