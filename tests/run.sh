@@ -5,7 +5,7 @@
 #
 #   tests/run.sh            all of it (thirty to forty-five minutes on two cores)
 #   tests/run.sh --plain    one build, no sanitizers, no faults (about twenty)
-#   tests/run.sh --full     the long tier of every suite as well
+#   tests/run.sh --full     the long tier of every suite as well, and the mutants of train/ (two hours)
 #
 # Needs Debian 12, root or sudo where packages are missing (0.5 GB to download, 2.2 GB on the disk), PyPI for the
 # libraries that weft is compared with (0.5 GB; without it their tests are skipped), 5 GB here for the builds
@@ -127,6 +127,14 @@ if [ "$mode" = all ]; then
     say "planted faults"
     python3 tests/fault/run.py build-fault || failed=1
     logs="$logs build-fault/faults.json"
+fi
+
+# Two hours of a processor. The copy of the sources that it changes is outside of this tree, 2 GB.
+if [ "$mode" = all ] && [ -n "${WEFT_FULL:-}" ]; then
+    say "mutants of collectives, groups and counts in train/ (two hours of a processor, 2 GB under ${TMPDIR:-/var/tmp})"
+    mutants=$(mktemp -d "${TMPDIR:-/var/tmp}/weft-mutants-XXXXXX")
+    nice python3 -B tests/mutate/mutate.py "$mutants" || { failed=1 problem="mutants of train/: see above"; }
+    rm -rf "$mutants"
 fi
 
 say "results"

@@ -3,7 +3,7 @@
 """Changes each call of a collective, each group and each count of ranks in train/, one at a time, and demands that a test
 turns red. One build has all of them (a copy of the sources in FOLDER/source, rewritten to call mutant.h); WEFT_MUTANT=N
 chooses one. A mutant that no test finds is a survivor: it needs a row in survivors.txt that says why it cannot change a
-result; a row that no survivor needs is an error, too.
+result; a row that no survivor needs is an error, too. A row of a folder (train/NAME/*) says why nothing in it is changed.
 
     mutate.py FOLDER                  all; continues where it was stopped (FOLDER/results.tsv)
     mutate.py FOLDER --list           names and numbers
@@ -34,9 +34,6 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 LIMIT = 30       # seconds for a test, beside ten times what it takes without a mutant; one that does not end is red
 SHORT = 20       # seconds of tests for each mutant, before any takes more
 COMM_LIMIT = 10  # seconds for a collective in the lattice
-
-# Folders of train/ that are changed: all but those where groups, counts and calls are made themselves.
-NOT_CHANGED = ("comm", "layout", "launch", "schedule", "tensor", "ops")
 
 # name of a call: (what is put in its place, variants)
 COLLECTIVES = {
@@ -188,8 +185,12 @@ def put(path, text):
         f.write(text)
 
 
-def changed(path):
-    return path.startswith("train/") and path.endswith(".c") and path.split("/")[1] not in NOT_CHANGED
+def in_train(path):
+    return path.startswith("train/") and path.endswith(".c")
+
+
+def folders_not_changed():
+    return [r[0] for r in read_rows(os.path.join(HERE, "survivors.txt"), 2) if r[0].endswith("/*") and " " not in r[0]]
 
 
 class Build:
@@ -197,13 +198,19 @@ class Build:
         self.source = os.path.join(build, "source")
         self.folder = os.path.join(self.source, "build")
         self.mutants = Mutants()
+        self.left_alone = {folder: 0 for folder in folders_not_changed()}
         for path in must(quiet("git", "ls-files", "-co", "--exclude-standard")).split("\n"):
             full = os.path.join(ROOT, path)
             if not path or not os.path.isfile(full) or os.path.islink(full):
                 continue
             with open(full, "rb") as f:
                 text = f.read()
-            if changed(path):
+            folder = "/".join(path.split("/")[:2]) + "/*"
+            if folder in self.left_alone:
+                alone = Mutants()
+                alone.rewrite(path, text.decode(errors="replace"))
+                self.left_alone[folder] += len(alone.names) * in_train(path)
+            elif in_train(path):
                 text = self.mutants.rewrite(path, text.decode()).encode()
             if path in HOOKS:
                 text = hooked(path, text)
@@ -390,14 +397,15 @@ def read_rows(path, cells):
     return [r for r in rows if len(r) >= cells]
 
 
-def check_reasons(results):
-    """Sentences: survivors without a reason, reasons without a survivor."""
-    reasons = read_rows(os.path.join(HERE, "survivors.txt"), 2)
+def check_reasons(results, left_alone):
+    """Sentences: survivors without a reason, reasons without a survivor, folders without a call that are left alone."""
+    reasons = [r for r in read_rows(os.path.join(HERE, "survivors.txt"), 2) if r[0] not in left_alone]
     alive = [n for n, (state, _) in results.items() if state != "found"]
     wrong = [f"survivor without a reason: {n} ({results[n][0]})" for n in alive
              if not any(fnmatch.fnmatchcase(n, r[0]) for r in reasons)]
     return wrong + [f"reason without a survivor: {r[0]}" for r in reasons
-                    if not any(fnmatch.fnmatchcase(n, r[0]) for n in alive)]
+                    if not any(fnmatch.fnmatchcase(n, r[0]) for n in alive)] + [
+                        f"reason without a mutant: {folder}" for folder, n in left_alone.items() if not n]
 
 
 def main():
@@ -439,7 +447,7 @@ def main():
                     todo.remove(n)
             print(f"# {len(todo)} left, {time.monotonic() - began:.0f} s", flush=True)
     results = {n: known[n] for n in names if n in known}
-    wrong = check_reasons(results) if not words else []
+    wrong = check_reasons(results, build.left_alone) if not words else []
     for line in wrong:
         print("not ok -", line)
     found = sum(state == "found" for state, _ in results.values())
