@@ -131,9 +131,9 @@ static int convert_write_out(const struct cli *c, const struct tokenizer *from, 
     if (!code)
         code = output_prepare(f[0].path, e);
     if (!code)
-        code = recipe_save(f, n, prove, &p, e);
+        cmd_say_notes(r); /* before a proof, which may take long */
     if (!code)
-        cmd_say_notes(r);
+        code = recipe_save(f, n, prove, &p, e);
     for (size_t i = 0; i < n && !code; i++)
         log_info("tok convert: %s", f[i].path);
     if (!code && !c->proof.n)

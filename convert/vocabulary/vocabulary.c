@@ -82,9 +82,19 @@ struct hf_ids vocabulary_ids(const struct tokenizer *t)
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-/* Its tokenizer.json; the caller finishes `f`. */
-static int make_json(const struct tokenizer *t, const char *path, struct recipe_file f[2],
-                     size_t *ret_n, struct err *e)
+/* What a tokenizer.json does not keep, a line each. */
+static void say_notes(struct recipe *r)
+{
+    const char *p = buf_str(&r->notes);
+    for (size_t n; *p; p += n + 1) {
+        n = strcspn(p, "\n");
+        log_warn("%s: %.*s", r->path, (int)n, p);
+    }
+}
+
+/* Its tokenizer.json; the caller finishes `f`. With `says` the notes are logged. */
+static int make_json(const struct tokenizer *t, const char *path, bool says,
+                     struct recipe_file f[2], size_t *ret_n, struct err *e)
 {
     const struct tok_info *info = tok_info(t);
     const struct tok_options o = {
@@ -97,6 +107,8 @@ static int make_json(const struct tokenizer *t, const char *path, struct recipe_
     code = recipe_to(&r, RECIPE_HF, e);
     if (!code)
         code = recipe_files(&r, RECIPE_HF, path, f, ret_n, e);
+    if (!code && says)
+        say_notes(&r);
     recipe_finish(&r);
     return code;
 }
@@ -105,7 +117,7 @@ static int write_json(const struct tokenizer *t, const char *path, struct err *e
 {
     struct recipe_file f[2];
     size_t n = 0;
-    int code = make_json(t, path, f, &n, e);
+    int code = make_json(t, path, false, f, &n, e);
     if (!code)
         code = file_replace(path, f[0].content.data, f[0].content.len, e);
     recipe_files_finish(f, n);
@@ -313,7 +325,7 @@ int vocabulary_export_check(const struct tokenizer *t, struct err *e)
     size_t n = 0;
     if (info->type == TOK_HUGGINGFACE || !info->path)
         return 0;
-    int code = make_json(t, "tokenizer.json", f, &n, e);
+    int code = make_json(t, "tokenizer.json", true, f, &n, e);
     if (!code)
         code = open_text(&f[0].content, &to, e);
     if (!code)

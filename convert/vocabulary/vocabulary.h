@@ -23,7 +23,8 @@ struct hf_ids vocabulary_ids(const struct tokenizer *t);
 
 /*
  * Whether vocabulary_export will succeed, before anything is written: a tokenizer that is no
- * tokenizer.json is converted in memory and tested. ERR_USAGE: it has no such form; ERR_INTEGRITY:
+ * tokenizer.json is converted in memory and tested, and a warning says what a tokenizer.json does
+ * not keep (ties of a unigram model). ERR_USAGE: it has no such form; ERR_INTEGRITY:
  * the form gives other ids.
  */
 int vocabulary_export_check(const struct tokenizer *t, struct err *e);

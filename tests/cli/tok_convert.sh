@@ -77,6 +77,37 @@ expect 0 "$TOK" convert u.model u.json
 err_has "a text that is nothing but a user-defined piece gets no"
 err_has "written unchecked"
 
+t "segmentations whose sums of scores rounding decides are named before a proof begins"
+ties() {
+    python3 - "$1" >"$2" <<'END'
+import json, sys
+vocab = [["<unk>", 0], ["▁", -3], ["r", -4.5], ["i", -4], ["n", -4.25], ["ri", -6], ["in", float(sys.argv[1])]]
+print(json.dumps({"version": "1.0", "truncation": None, "padding": None, "added_tokens": [
+    {"id": 0, "content": "<unk>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}],
+    "normalizer": None, "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
+    "post_processor": None, "decoder": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
+    "model": {"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": False}}))
+END
+}
+ties -5.75 ties.json # ri n and r in: -10.25
+ties -5.75001 near.json
+ties -5.7 apart.json
+for f in ties near; do
+    expect 0 "$TOK" convert $f.json $f.model
+    err_has "$f.json: 1 text has two segmentations with nearly the same sum of scores, as \"rin\" of \"ri\" and \"n\" or of \"r\" and \"in\":"
+    expect 4 "$TOK" convert $f.model $f-2.json --proof missing.txt
+    err_has "$f.model: 1 text has two segmentations"
+done
+expect 0 "$TOK" convert apart.json apart.model
+err_lacks "segmentations"
+expect 0 "$TOK" convert apart.model apart2.json
+err_lacks "segmentations"
+expect 0 "$TRAIN" run -q --num-layers 1 --hidden-size 16 --num-attention-heads 2 --max-position-embeddings 16 --seq-length 16 --micro-batch-size 1 \
+    --train-iters 1 --lr 1e-3 --eval-iters 0 --mock-data --tokenizer near.model --save near-run --export-hf near-hf
+err_has "near.model: 1 text has two segmentations"
+expect 0 "$CONVERT" export -q near-run near-hf2
+err_has "1 text has two segmentations"
+
 t "texts that begin with user-defined pieces, a line feed among them, and lines that end in CR LF"
 "$TOK" train -q --preset ucllm --input text.txt --model_prefix n --vocab_size 330
 printf '%s\n' '{"text":"\nba ko\n\n"}' '{"text":"<s>ba"}' '{"text":"ba\r\nko  mi<EOD>"}' '{"text":" \n"}' \

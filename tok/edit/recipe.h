@@ -128,6 +128,10 @@ void recipe_put_shown(struct buf *b, const char *text);
 /* Without a full stop; a repeated note is dropped. */
 void recipe_note(struct recipe *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Of a unigram model that goes from SentencePiece to a tokenizer.json, or back: a note where two
+ * segmentations of one text have sums of scores that rounding decides. */
+void recipe_note_ties(struct recipe *r);
+
 const char *recipe_format_name(enum recipe_format f); /* "a tokenizer.json" */
 
 /* ---- one format as another ------------------------------------------------------------------ */

@@ -282,6 +282,7 @@ static void put_parts(struct recipe *r)
                     "a text that is nothing but a user-defined piece gets no %s of its own from a "
                     "tokenizer.json",
                     MARK);
+    recipe_note_ties(r);
     buf_finish(&b);
 }
 

@@ -360,5 +360,6 @@ int recipe_to_sp(struct recipe *r, struct err *e)
         return code;
     put_trainer(r);
     put_normalizer(r, &n);
+    recipe_note_ties(r);
     return 0;
 }
