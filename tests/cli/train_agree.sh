@@ -6,7 +6,7 @@ export WEFT_JOB_TOKEN
 common="$bare --threads 1 --device cpu --train-iters 4 --no-save"
 own="--data-path d_text_document" other=$own # of the first node, of the second
 second=$TRAIN                                # the program of the second
-longest=0
+longest=0                                    # ms of a pair that ended for a difference
 
 # node RANK PROGRAM ARGS...: at most 5 minutes, of the 10 that processes wait for each other
 node() {
@@ -15,20 +15,27 @@ node() {
     timeout 300 env RANK=$_rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$_program" run $common $more "$@" </dev/null
 }
 
-# pair CODE ARGS...: both nodes with $more, the second one with ARGS besides
+# pair CODE ARGS...: both nodes with $more, the second one with ARGS besides. One that is to end for a difference and
+# takes more than 5 s, as on a busy machine, is done again: what waits for something does so three times.
 pair() {
+    for _try in 1 2 3; do
+        one_pair "$@"
+        [ -z "$_bad" ] && [ "$1" = 2 ] && [ "$_took" -gt 5000 ] || break
+    done
+    [ "$1" != 2 ] || [ -n "$_bad" ] || [ "$_took" -le "$longest" ] || longest=$_took
+}
+one_pair() {
     [ -z "$_bad" ] || return 0
     _want_both=$1
     shift
     port=$(free_port)
-    _begun=$(date +%s)
+    _begun=$(date +%s%3N)
     node 1 "$second" $other "$@" >node1.out 2>node1.err &
     expect "$_want_both" node 0 "$TRAIN" $own
     _code=0
     wait $! || _code=$?
     check [ "$_code" = "$_want_both" ]
-    _took=$(($(date +%s) - _begun))
-    [ "$_took" -le "$longest" ] || longest=$_took
+    _took=$(($(date +%s%3N) - _begun))
 }
 
 # differs NAME VALUE0 VALUE1 ARGS...
@@ -174,9 +181,10 @@ pair 2
 err_has "the tokenizer is "
 check grep -qE "[0-9a-f]{16}.* on rank 0 and .*[0-9a-f]{16}.* on rank 1" .err
 
-t "which took less than the time for which processes wait for each other"
-echo "# the longest of them took $longest s"
-check [ "$longest" -lt 300 ]
+t "which took 5 s at most"
+echo "# the longest of them took $longest ms"
+check [ "$longest" -gt 0 ]
+check [ "$longest" -le 5000 ]
 
 t "what fails on one node ends the other with its code: a rehearsal"
 common="$(echo "$bare" | sed 's/--log-interval 5 --eval-interval 10 --eval-iters 2/--log-interval 1 --eval-iters 0/') --threads 1 --device cpu"
