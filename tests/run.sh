@@ -50,10 +50,10 @@ if [ -z "${WEFT_PYTHON:-}" ]; then
     [ ! -x build-oracles/bin/python ] || { WEFT_PYTHON=$PWD/build-oracles/bin/python; export WEFT_PYTHON; }
 fi
 
-# The long tier makes the records of tests/interop/hf523.py and curves.py again, with the PyTorch of PyPI (6 GB): see there.
+# The long tier makes the records of tests/interop/hf523.py, curves.py and trainer.py again, with the PyTorch of PyPI (6 GB): see there.
 if [ -n "${WEFT_FULL:-}" ] && [ -z "${WEFT_TORCH:-}" ]; then
     [ -x build-torch/bin/python ] || {
-        /usr/bin/python3 -m venv build-torch && build-torch/bin/pip install -q torch==2.15.0 transformers==5.23.0 safetensors 'numpy<2'
+        /usr/bin/python3 -m venv build-torch && build-torch/bin/pip install -q torch==2.15.0 transformers==5.23.0 accelerate==1.15.0 safetensors 'numpy<2'
     } || { rm -rf build-torch; echo "PyTorch could not be installed from PyPI: the records are not made again" >&2; }
     [ ! -x build-torch/bin/python ] || { WEFT_TORCH=$PWD/build-torch/bin/python; export WEFT_TORCH; }
 fi
