@@ -19,6 +19,7 @@
 #include "train/job/watchdog.h"
 #include "train/report/journal.h"
 #include "train/report/anomaly.h"
+#include "train/report/best.h"
 #include "train/report/control.h"
 #include "train/job/checkpoint.h"
 #include "train/job/signals.h"
@@ -30,6 +31,7 @@ struct saving {
     int64_t consumed;
     struct state_pairs state;
     char losses[ANOMALY_TEXT]; /* of the limit of the next ones */
+    char best[BEST_TEXT];      /* losses of validation */
     double begun;
 };
 
@@ -43,6 +45,7 @@ struct run {
     int64_t saved; /* iteration of the newest checkpoint of this process, -1: none */
     struct saving saving;
     struct anomaly anomaly;
+    struct best best; /* losses of validation */
     bool ended;       /* all steps are done, or the data are used up */
     char *control;    /* a file that is looked for; NULL: none */
     int saves;        /* of signals_saves_asked, that were done */
@@ -74,6 +77,18 @@ static int commit(struct job *j, const struct saving *s, struct err *e)
     return code;
 }
 
+/* By the record as it is now: what an evaluation since the save says counts, too. */
+static int retain(struct run *r, struct err *e)
+{
+    const struct train_options *o = r->job->o;
+    const struct ckpt_keep keep = {.newest = o->keep ? (int)o->keep : 1,
+                                   .every = o->retain,
+                                   .best = r->best.iteration,
+                                   .nbest = o->keep_best ? r->best.n : 0};
+    bool asked = o->keep || o->retain || o->keep_best;
+    return asked ? ckpt_retain(o->save, &keep, r->saving.iteration, e) : 0;
+}
+
 /* Where all processes have written, with `code`: the checkpoint gets its name. */
 static int complete_save(struct run *r, int code, struct err *e)
 {
@@ -86,8 +101,8 @@ static int complete_save(struct run *r, int code, struct err *e)
     s->w = NULL;
     if (!code)
         journal_sync(&r->journal);
-    if (!code && (j->o->keep || j->o->retain) && job_is_first(j))
-        code = ckpt_retain(dir, j->o->keep ? (int)j->o->keep : 1, j->o->retain, s->iteration, e);
+    if (!code && job_is_first(j))
+        code = retain(r, e);
     code = job_agree(j, code, e);
     int64_t iteration = s->iteration;
     s->iteration = 0;
@@ -155,6 +170,8 @@ static int save(struct run *r, struct err *e)
     code = open_saving(r, j->o->save, e);
     if (anomaly_write(&r->anomaly, s->losses))
         state_pairs_add(&s->state, "recent_losses", s->losses);
+    if (best_write(&r->best, s->best))
+        state_pairs_add(&s->state, "validation_losses", s->best);
     journal_put_skips(&r->journal, &s->state);
     bool later = j->o->async_save;
     if (!code && later) {
@@ -188,14 +205,17 @@ static int evaluate(struct run *r, enum part part, const char *suffix, struct er
     if (!code)
         journal_evaluation(&r->journal, &j->rank, suffix, part_name(part), loss);
     journal_pause_over(&r->journal);
+    if (!code && part == PART_VALID && best_note(&r->best, at, loss) && j->o->save)
+        code = save(r, e);
     return code;
 }
 
+/* After --early-stopping-patience the last evaluation on the validation set is what ended it. */
 static int evaluate_at_end(struct run *r, struct err *e)
 {
     struct job *j = r->job;
     int code = 0;
-    if (job_ready(j, PART_VALID))
+    if (job_ready(j, PART_VALID) && !best_is_over(&r->best))
         code = evaluate(r, PART_VALID, " on validation set", e);
     if (!code && job_ready(j, PART_TEST))
         code = evaluate(r, PART_TEST, " on test set", e);
@@ -315,6 +335,7 @@ static int rewind_run(struct run *r, struct err *e)
         return code;
     journal_rewind(&r->journal, &j->rank, ckpt_meta(j->ckpt)->consumed_samples);
     r->anomaly.n = 0;
+    best_read(&r->best, ckpt_state(j->ckpt, "validation_losses"));
     r->saved = j->rank.at.iteration;
     log_warn("anomaly at step %lld: back to the checkpoint of step %lld; the data since then are "
              "skipped",
@@ -428,11 +449,21 @@ static int end_failed(struct run *r, int code, struct err *e)
     return job_agree(r->job, why->code, e);
 }
 
+static void tell_over(const struct run *r)
+{
+    const struct best *b = &r->best;
+    log_info("--early-stopping-patience %d: the loss of validation, %g at step %lld, was not lower "
+             "in %lld evaluations since; the run ends after step %lld",
+             b->patience, b->loss[0], (long long)b->iteration[0], (long long)b->without,
+             (long long)r->job->rank.at.iteration);
+}
+
 static int loop(struct run *r, struct err *e)
 {
     struct job *j = r->job;
     int code = 0, stop = STOP_NOT;
-    while (!code && !stop && j->rank.at.iteration < j->course.iterations) {
+    while (!code && !stop && j->rank.at.iteration < j->course.iterations &&
+           !best_is_over(&r->best)) {
         code = one_step(r, e);
         if (!code)
             stop = all_ranks_max(&j->rank.comm, whether_to_stop(r));
@@ -451,6 +482,8 @@ static int loop(struct run *r, struct err *e)
         code = end_later(r, evaluate_at_end(r, e), e);
     if (!code && !stop && all_ranks_max(&j->rank.comm, r->late.code || r->journal.failed.code))
         stop = STOP_FAILED;
+    if (!code && best_is_over(&r->best))
+        tell_over(r);
     r->ended = !code && (!stop || j->rank.at.iteration >= j->course.iterations);
     if (!code)
         code = watchdog_compare(j, e);
@@ -562,8 +595,11 @@ static int train(struct run *r, struct err *e)
         code = board_arguments(&r->journal.board, j->rank.at.iteration, j->opts, e);
     if (!code) {
         r->anomaly.factor = j->o->report.spike;
+        r->best.keep = (int)j->o->keep_best;
+        r->best.patience = (int)j->o->patience;
         if (j->ckpt && j->rank.at.iteration) { /* it resumes */
             anomaly_read(&r->anomaly, ckpt_state(j->ckpt, "recent_losses"));
+            best_read(&r->best, ckpt_state(j->ckpt, "validation_losses"));
             code = journal_read_skips(&r->journal, j->ckpt, e);
         }
         code = job_agree(j, code ? code : journal_open_timers(&r->journal, &j->rank, e), e);

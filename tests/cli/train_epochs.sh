@@ -123,6 +123,14 @@ check [ "$(supply valid)" = "12 5 2.40 step 4" ]
 expect 0 "$TRAIN" run $whole --num-train-epochs 2 --no-save
 check [ "$(valid)" = "" ]
 
+t "a run is resumed by the configuration that it has written"
+expect 0 "$TRAIN" run $run --num-train-epochs 2.5 --save e1
+expect 0 "$TRAIN" run $run --num-train-epochs 2.5 --save e2 --exit-interval 5
+expect 0 "$TRAIN" run --config e2/config.toml --exit-interval 0
+tensors e1/iter_0000008 >a.bin
+tensors e2/iter_0000008 >b.bin
+same a.bin b.bin
+
 t "what epochs do not go together with"
 expect 2 "$TRAIN" run $run --num-train-epochs 1 --train-iters 5 --no-save
 err_has "--num-train-epochs and --train-iters exclude each other"

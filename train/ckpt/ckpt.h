@@ -106,13 +106,20 @@ int ckpt_commit(struct ckpt_writer *w, const struct ckpt_meta *meta, struct err 
 /* Frees; without a commit removes the temporary folder. Takes NULL. */
 void ckpt_writer_close(struct ckpt_writer *w);
 
+/* Which checkpoints stay. */
+struct ckpt_keep {
+    int newest;          /* at least 1 */
+    int64_t every;       /* those of iterations that it divides; 0: none */
+    const int64_t *best; /* [nbest]: those of these iterations */
+    int nbest;
+};
+
 /*
- * Removes checkpoints older than the newest `keep` (at least 1) whose manifest and sizes are
- * right, each renamed to a trash name first. Damaged ones do not count. Unless `trusted` (an
- * iteration just committed; -1: none) is among the kept, one of them must verify by its hashes,
- * or nothing is removed. Those of iterations that `every` (0: none) divides stay, too.
+ * Removes checkpoints older than the newest ones whose manifest and sizes are right, each renamed
+ * to a trash name first. Damaged ones do not count. Unless `trusted` (an iteration just committed;
+ * -1: none) is among the kept, one of them must verify by its hashes, or nothing is removed.
  */
-int ckpt_retain(const char *dir, int keep, int64_t every, int64_t trusted, struct err *e);
+int ckpt_retain(const char *dir, const struct ckpt_keep *keep, int64_t trusted, struct err *e);
 
 /* ---- reading ------------------------------------------------------------------------------ */
 

@@ -186,19 +186,28 @@ static size_t count_kept(const char *dir, const int64_t *list, size_t n, int kee
     return i;
 }
 
-int ckpt_retain(const char *dir, int keep, int64_t every, int64_t trusted, struct err *e)
+/* Whatever its age. */
+static bool is_kept(const struct ckpt_keep *keep, int64_t iteration)
+{
+    bool kept = keep->every && iteration % keep->every == 0;
+    for (int i = 0; i < keep->nbest; i++)
+        kept |= keep->best[i] == iteration;
+    return kept;
+}
+
+int ckpt_retain(const char *dir, const struct ckpt_keep *keep, int64_t trusted, struct err *e)
 {
     int64_t *list;
     size_t n;
     bool safe = false;
-    BUG_ON(keep < 1, "keep %d", keep);
+    BUG_ON(keep->newest < 1, "keep %d", keep->newest);
     place_clean(dir);
     int code = ckpt_list(dir, &list, &n, e);
     if (code)
         return code;
-    size_t kept = count_kept(dir, list, n, keep, trusted, &safe);
+    size_t kept = count_kept(dir, list, n, keep->newest, trusted, &safe);
     for (size_t i = kept; safe && !code && i < n; i++)
-        if (!every || list[i] % every)
+        if (!is_kept(keep, list[i]))
             code = place_remove(dir, list[i], e);
     free(list);
     return code;

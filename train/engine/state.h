@@ -45,7 +45,7 @@ int state_save(struct rank *r, struct ckpt_writer *w, int threads, struct err *e
 
 /* The cursor as the pairs of ckpt_meta.state, those of the loss scale only where it is dynamic;
  * `text` holds the values. */
-enum { STATE_PAIRS = 5, STATE_PAIRS_MORE = 6 };
+enum { STATE_PAIRS = 5, STATE_PAIRS_MORE = 7 };
 struct state_pairs {
     size_t n;
     char text[STATE_PAIRS][32];

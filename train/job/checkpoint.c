@@ -596,6 +596,9 @@ int job_check_options(const struct job *j, struct err *e)
         err_set(e, ERR_USAGE, "--finetune needs --load: the weights to start from");
         return err_hint(e, "--load RUN takes the newest checkpoint of a run");
     }
+    if ((o->keep_best || o->patience) && !o->eval_iters && !o->full_validation)
+        return err_set(e, ERR_USAGE, "--%s: --eval-iters 0 leaves no loss of validation",
+                       o->keep_best ? "keep-best" : "early-stopping-patience");
     if (o->report.anomaly == ANOMALY_REWIND && !o->save)
         return err_set(e, ERR_USAGE, "--on-anomaly rewind: expected --save");
     if (o->report.anomaly == ANOMALY_REWIND && o->no_save_optim)

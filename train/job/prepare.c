@@ -59,6 +59,14 @@ static void tell_supply(const struct job *j, const uint64_t wanted[PARTS])
     }
 }
 
+/* Epochs ask for it where there is some; their run's config.toml says so, too. */
+static bool needs_validation(const struct job *j)
+{
+    const struct train_options *o = j->o;
+    bool epochs = j->course.ramp.epoch && opts_origin(j->opts, "full-validation") != FROM_FLAG;
+    return (o->full_validation && !epochs) || o->keep_best || o->patience;
+}
+
 /* The shares that the run asks for. A test share that is empty is left out, as in Megatron-LM. */
 static int need_shares(struct job *j, struct err *e)
 {
@@ -66,8 +74,7 @@ static int need_shares(struct job *j, struct err *e)
     int code = job_need(j, PART_TRAIN, e);
     if (!code && job_empty(j, PART_VALID))
         code = job_need(j, PART_VALID, e);
-    bool asked = opts_origin(j->opts, "full-validation") > FROM_PRESET; /* not by epochs alone */
-    if (!code && j->o->full_validation && asked)
+    if (!code && needs_validation(j))
         code = job_need(j, PART_VALID, e);
     if (!code && job_empty(j, PART_TEST) && job_need(j, PART_TEST, &why))
         log_warn("%s%s%s%s; the run ends without an evaluation on it", why.msg,

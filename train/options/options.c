@@ -305,6 +305,17 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "keep-checkpoints", .type = OPT_INT, AT(keep), .unset = "all", .max = 1e6,
             .meta = "N", .group = "checkpoints", .verbs = RUN | PLAN, .idle = PLAN, .needs = "save",
             .resumed = RESUMED_FREE, .local = true, .help = "number of newest checkpoints to keep"),
+    OPT_ROW(.name = "keep-best", .type = OPT_INT, AT(keep_best), .min = 1, .max = 100, .meta = "N",
+            .group = "checkpoints", .verbs = RUN | PLAN, .idle = PLAN, .needs = "save",
+            .resumed = RESUMED_FREE, .brief = "keep the N best checkpoints",
+            .help = "save a checkpoint after an evaluation whose loss of validation is among the N "
+                    "lowest, and keep these beside the newest one (or as many as "
+                    "--keep-checkpoints says)"),
+    OPT_ROW(.name = "early-stopping-patience", .type = OPT_INT, AT(patience), .min = 1, .max = 1e9,
+            .meta = "N", .group = "checkpoints", .verbs = RUN | PLAN, .idle = PLAN,
+            .resumed = RESUMED_FREE, .brief = "end after N evaluations without a lower loss",
+            .help = "end the run after N evaluations in a row whose loss of validation is not "
+                    "below all before them, as transformers' EarlyStoppingCallback"),
     OPT_ROW(.name = "save-retain-interval", .type = OPT_INT, AT(retain), .min = 1, .max = 1e12,
             .meta = "N", .group = "checkpoints", .verbs = RUN | PLAN, .idle = PLAN, .needs = "save",
             .resumed = RESUMED_FREE, .local = true, .brief = "keep checkpoints of every N steps",

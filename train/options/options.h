@@ -63,7 +63,7 @@ struct train_options {
     /* checkpoints */
     const char *save, *load;
     const char *export_hf, *test_prompt;
-    int64_t save_interval, keep, ckpt_step, file_size;
+    int64_t save_interval, keep, keep_best, patience, ckpt_step, file_size;
     bool no_save, async_save, finetune, exit_on_missing;
     bool no_load_optim, no_save_optim, checkpoint_args, override_schedule, checkpoint_schedule;
     int64_t retain; /* 0: not given */

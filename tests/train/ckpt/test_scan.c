@@ -136,18 +136,22 @@ static void keeps_the_newest(void)
 {
     struct err e;
     const char *dir = folder("keep", 5);
-    T_OK(ckpt_retain(dir, 5, 0, 5, &e), &e);
+    T_OK(ckpt_retain(dir, &(struct ckpt_keep){.newest = 5, .every = 0}, 5, &e), &e);
     expect_list(dir, "5 4 3 2 1");
-    T_OK(ckpt_retain(dir, 2, 0, 5, &e), &e);
+    T_OK(ckpt_retain(dir, &(struct ckpt_keep){.newest = 2, .every = 0}, 5, &e), &e);
     expect_list(dir, "5 4");
-    T_OK(ckpt_retain(dir, 1, 0, -1, &e), &e);
+    T_OK(ckpt_retain(dir, &(struct ckpt_keep){.newest = 1, .every = 0}, -1, &e), &e);
     expect_list(dir, "5");
-    T_OK(ckpt_retain(dir, 1, 0, -1, &e), &e);
+    T_OK(ckpt_retain(dir, &(struct ckpt_keep){.newest = 1, .every = 0}, -1, &e), &e);
     expect_list(dir, "5");
     T_CHECK(!file_exists(t_path("keep/.trash_iter_0000004")));
     dir = folder("every", 5);
-    T_OK(ckpt_retain(dir, 1, 2, 5, &e), &e);
+    T_OK(ckpt_retain(dir, &(struct ckpt_keep){.newest = 1, .every = 2}, 5, &e), &e);
     expect_list(dir, "5 4 2");
+    dir = folder("best", 5);
+    struct ckpt_keep best = {.newest = 1, .best = (int64_t[]){1, 9, 3}, .nbest = 3};
+    T_OK(ckpt_retain(dir, &best, 5, &e), &e);
+    expect_list(dir, "5 3 1");
 }
 
 static void the_last_good_one_stays(void)
@@ -155,24 +159,25 @@ static void the_last_good_one_stays(void)
     struct err e;
     const char *dir = folder("good", 5);
     cut(dir, 5); /* seen by its size: it does not count */
-    T_OK(ckpt_retain(dir, 1, 0, -1, &e), &e);
+    T_OK(ckpt_retain(dir, &(struct ckpt_keep){.newest = 1, .every = 0}, -1, &e), &e);
     expect_list(dir, "5 4");
     dir = folder("good", 4);
     damage(dir, 4); /* seen by its hash alone */
-    T_OK(ckpt_retain(dir, 1, 0, -1, &e), &e);
+    T_OK(ckpt_retain(dir, &(struct ckpt_keep){.newest = 1, .every = 0}, -1, &e), &e);
     expect_list(dir, "4 3 2 1");
-    T_OK(ckpt_retain(dir, 2, 0, -1, &e), &e); /* 3 is intact, so 2 and 1 may go */
+    T_OK(ckpt_retain(dir, &(struct ckpt_keep){.newest = 2, .every = 0}, -1, &e),
+         &e); /* 3 is intact, so 2 and 1 may go */
     expect_list(dir, "4 3");
     cut(dir, 4);
     cut(dir, 3);
-    T_OK(ckpt_retain(dir, 1, 0, -1, &e), &e);
+    T_OK(ckpt_retain(dir, &(struct ckpt_keep){.newest = 1, .every = 0}, -1, &e), &e);
     expect_list(dir, "4 3");
 }
 
 static void empty_folders_have_nothing_to_keep(void)
 {
     struct err e;
-    T_OK(ckpt_retain(t_path("none"), 1, 0, -1, &e), &e);
+    T_OK(ckpt_retain(t_path("none"), &(struct ckpt_keep){.newest = 1}, -1, &e), &e);
 }
 
 T_MAIN(T_CASE(lists_by_name_alone), T_CASE(takes_the_newest),
