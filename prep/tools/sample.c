@@ -71,13 +71,12 @@ static int lists_of(const struct sample_request *q, struct data_lists *l, struct
 static int find_packed(struct view *v, const struct blend_list *mine, struct err *e)
 {
     const struct sample_request *q = v->q;
-    const char *found = NULL;
+    const char *found = NULL, *plain = NULL;
     for (size_t k = 0; k < mine->n; k++)
-        found = packed_exists(mine->prefix[k]) ? mine->prefix[k] : found;
+        *(packed_exists(mine->prefix[k]) ? &found : &plain) = mine->prefix[k];
     v->packed = found != NULL;
-    if (found && mine->n > 1)
-        return err_set(e, ERR_USAGE,
-                       "%s is a packed set (.pack), which can be mixed with no other data", found);
+    if (found && plain)
+        return packed_mixed(found, plain, e);
     if (found && (q->eod_mask_loss || q->reset_position_ids || q->reset_attention_mask))
         return err_set(e, ERR_USAGE,
                        "%s is a packed set and says itself what ends where: --eod-mask-loss, "
@@ -86,17 +85,17 @@ static int find_packed(struct view *v, const struct blend_list *mine, struct err
     return 0;
 }
 
-static int open_packed(struct view *v, const char *prefix, bool own, struct err *e)
+static int open_packed(struct view *v, const struct blend_list *mine, bool own, struct err *e)
 {
     const struct sample_request *q = v->q;
     struct packed_part *part = &v->pack.part[q->part];
-    struct packed_config c = {.shared = own ? NULL : prefix,
+    struct packed_config c = {.shared = own ? NULL : mine,
                               .split = q->split,
                               .seq_length = q->seq_length,
                               .seed = q->seed,
                               .limit = v->limit};
     if (own)
-        c.own[q->part] = prefix;
+        c.own[q->part] = mine;
     c.samples[q->part] = q->samples;
     int code = packed_data_open(&v->pack, &c, e);
     if (!code)
@@ -124,7 +123,7 @@ static int open_view(struct view *v, struct err *e)
     if (!code)
         code = sample_settle(v, mine->prefix[0], e);
     if (!code && v->packed)
-        code = open_packed(v, mine->prefix[0], l.per_part, e);
+        code = open_packed(v, mine, l.per_part, e);
     if (!code && !v->packed) {
         struct blend_set_config c = {.shared = l.per_part ? NULL : mine,
                                      .split = q->split,
@@ -217,9 +216,7 @@ static const char *origin(const struct view *v, uint64_t k, uint64_t *ret_at)
 {
     if (!v->packed)
         return blend_set_at(&v->mix.part[v->q->part], k, ret_at)->shard->prefix;
-    const struct packed_part *p = &v->pack.part[v->q->part];
-    *ret_at = packed_order(p, k);
-    return p->set->shard.prefix;
+    return packed_order(&v->pack.part[v->q->part], k, ret_at)->shard.prefix;
 }
 
 static int sample_show(struct view *v, uint64_t k, struct buf *out, struct err *e)

@@ -182,9 +182,16 @@ expect 2 "$PREP" inspect o --samples 0 --num-samples 1 --seq-length 23 --split 1
 err_has "was packed into sequences of 24 tokens"
 expect 2 "$PREP" inspect o --samples 0 --num-samples 1 --seq-length 24 --split 1,0,0 --eod-mask-loss
 err_has "says itself what ends where"
-expect 2 "$PREP" inspect --data-path o o --samples 0 --num-samples 1 --seq-length 24 --split 1,0,0
-err_has "can be mixed with no other data"
-rm -f o.*
+expect 0 sft --input c.jsonl --tokenizer w --template chatml --seq-length 24 --output-prefix p
+expect 0 "$PREP" inspect --data-path 0.7 o 0.3 p --samples $(seq 0 9) --num-samples 10 --seq-length 24 --split 1,0,0 --json
+check python3 -c '
+import json
+sets = [json.loads(l)["data_set"] for l in open(".out")]
+assert sets.count("o") == 7 and sets.count("p") == 3 and sets[:2] == ["o", "p"], sets'
+expect 0 "$PREP" build --quiet --input a.jsonl $null --output-prefix plain
+expect 2 "$PREP" inspect --data-path o plain_text_document --samples 0 --num-samples 1 --seq-length 24 --split 1,0,0
+err_has "o is a packed set (.pack) and plain_text_document is none"
+rm -f plain* o.* p.*
 
 t "a kill leaves nothing under a final name, and the next run writes the same bytes"
 seq 40000 | awk '{ n = ""; for (i = 0; i < $1 % 40; i++) n = n " " ($1 * i) % 999; print "{\"text\": \"7" n "\"}" }' >k.jsonl

@@ -12,6 +12,8 @@ tiny="--num-layers 2 --hidden-size 32 --num-attention-heads 4 --max-position-emb
 llama="--swiglu --normalization RMSNorm --position-embedding-type rope --disable-bias-linear
     --untie-embeddings-and-output-weights --group-query-attention --num-query-groups 2"
 
+seqs() { "$PREP" unpack "$1" | wc -l; }
+
 t "the packed and the unpacked set"
 expect 0 sft --output-prefix one --packing none
 expect 0 sft --output-prefix many
@@ -37,6 +39,28 @@ expect 0 "$TRAIN" run $tiny --data-path many --train-iters 20 --save part --exit
 expect 0 "$TRAIN" run $tiny --data-path many --train-iters 20 --save part
 check [ "$(tail -n 1 part/metrics.jsonl | sed -E 's/.*"lm_loss": ([0-9.]+).*/\1/')" = \
     "$(tail -n 1 gpt/metrics.jsonl | sed -E 's/.*"lm_loss": ([0-9.]+).*/\1/')" ]
+
+t "sets blend by weights, each in epochs of its own, and a stopped run resumes"
+sed 's/50 51/50 51 3/' e.jsonl | head -n 25 >f.jsonl
+expect 0 "$PREP" sft --quiet --input f.jsonl --tokenizer-type NullTokenizer --vocab-size 60 --append-eod \
+    --response-template '50 51' --seq-length 64 --packing none --output-prefix few
+blend="--data-path 0.7 many 0.3 few --train-iters 20 --save-interval 10"
+expect 0 "$TRAIN" run $tiny $blend --save mixed
+expect 0 "$TRAIN" run $tiny $blend --save mixed2 --exit-interval 10
+expect 0 "$TRAIN" run $tiny $blend --save mixed2
+for f in mixed/iter_0000020/*.safetensors; do same "$f" "mixed2/iter_0000020/${f##*/}"; done
+check [ "$(grep -c "" mixed/metrics.jsonl)" = 20 ]
+expect 0 "$TRAIN" run $tiny --data-path 0.3 many 0.7 few --train-iters 20 --save mixed3
+differ mixed/metrics.jsonl mixed3/metrics.jsonl
+expect 0 "$TRAIN" run $tiny --data-path 2 many --train-iters 20 --save alone
+check [ "$(tail -n 1 alone/metrics.jsonl | sed -E 's/.*"lm_loss": ([0-9.]+).*/\1/')" = \
+    "$(tail -n 1 gpt/metrics.jsonl | sed -E 's/.*"lm_loss": ([0-9.]+).*/\1/')" ]
+
+t "sets without weights: an epoch takes each sequence once"
+expect 0 "$TRAIN" run $tiny --data-path many few --num-train-epochs 2 --no-save
+err_has "train               $((2 * ($(seqs few) + $(seqs many))))"
+expect 2 "$TRAIN" run $tiny --data-path 0.7 many 0.3 few --num-train-epochs 2 --no-save
+err_has "data that are blended by weights have no epochs"
 
 t "a set for each part"
 expect 0 "$TRAIN" run $(echo $tiny | sed 's/--eval-iters 0 --split 1/--eval-iters 2/') --train-data-path many \
@@ -72,8 +96,13 @@ err_has "unknown template 'nobody'"
 t "what does not fit is said"
 expect 2 "$TRAIN" run $tiny --data-path many --train-iters 5 --seq-length 32 --save no
 err_has "many: was packed into sequences of 64 tokens, and those of the run have 32"
-expect 2 "$TRAIN" run $tiny --data-path many one --train-iters 5 --save no
-err_has "packed"
+"$PREP" build --quiet --input e.jsonl --tokenizer-type NullTokenizer --vocab-size 60 --output-prefix plain
+expect 2 "$TRAIN" run $tiny --data-path many plain_text_document --train-iters 5 --save no
+err_has "many is a packed set (.pack) and plain_text_document is none: packed sets can be mixed with each other alone"
+expect 2 "$TRAIN" run $(echo $tiny | sed 's/--split 1//') --train-data-path many --valid-data-path plain_text_document --train-iters 5 --save no
+err_has "many is a packed set (.pack) and plain_text_document is none"
+expect 0 "$TRAIN" run $tiny --data-path many --train-iters 1 --no-save --no-index-cache
+err_has "--no-index-cache has no effect"
 expect 2 "$TRAIN" run $tiny --data-path many --reset-attention-mask --train-iters 5 --save no
 err_has "--reset-attention-mask"
 cp one.idx many.idx

@@ -101,21 +101,20 @@ static int manifests_fit(const struct job *j, struct err *e)
     int code = 0;
     for (size_t i = 0; i < j->data.nsource && !code; i++)
         code = manifest_fits(&j->data.source[i].shard, e);
-    for (int p = 0; p < PARTS && !code; p++)
-        if (j->pack.set[p].map.path)
-            code = manifest_fits(&j->pack.set[p].shard, e);
+    for (size_t i = 0; i < j->pack.nsets && !code; i++)
+        code = manifest_fits(&j->pack.set[i].shard, e);
     return code;
 }
 
 static int open_packed_sets(struct job *j, const uint64_t samples[PARTS], struct err *e)
 {
-    struct packed_config c = {.shared = j->lists.per_part ? NULL : j->data_prefix,
+    struct packed_config c = {.shared = j->lists.per_part ? NULL : &j->lists.shared,
                               .split = j->o->split,
                               .seq_length = (uint32_t)j->seq_length,
                               .seed = (uint32_t)j->o->seed,
                               .limit = j->spec.vocab};
     for (int p = 0; p < PARTS; p++)
-        c.own[p] = j->lists.own[p].n ? j->lists.own[p].prefix[0] : NULL;
+        c.own[p] = &j->lists.own[p];
     memcpy(c.samples, samples, sizeof(c.samples));
     return packed_data_open(&j->pack, &c, e);
 }
@@ -202,7 +201,7 @@ bool job_empty(const struct job *j, enum part p)
     if (j->mocked)
         return j->mock[p].documents && !j->mock[p].once;
     if (j->packed)
-        return j->pack.empty[p];
+        return j->pack.empty[p] != NULL;
     return j->data.empty[p] || (p == PART_TEST && j->data.lacking.code);
 }
 
@@ -210,7 +209,7 @@ uint64_t job_once(const struct job *j, enum part p)
 {
     if (j->mocked)
         return j->mock[p].once;
-    return j->packed ? j->pack.part[p].n : blend_set_once(&j->data.part[p]);
+    return j->packed ? packed_once(&j->pack.part[p]) : blend_set_once(&j->data.part[p]);
 }
 
 uint64_t job_there(const struct job *j, enum part p)

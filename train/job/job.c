@@ -65,30 +65,27 @@ static int digest_manifests(struct job *j, struct err *e)
     return code;
 }
 
-/* Packed sets stand alone: which examples lie side by side is settled, and so is what is learnt. */
+/* Packed sets go with packed ones alone: which examples lie side by side is settled, and so is what
+ * is learnt. */
 static int find_packed(struct job *j, struct err *e)
 {
+    static const char *const idle[] = {"data-cache-path", "data-rules", "no-index-cache"};
     const struct train_options *o = j->o;
     const struct blend_list *l;
-    const char *found = NULL;
-    bool plain = false, blend = false;
-    for (int i = 0; (l = list_at(j, i)) != NULL; i++) {
-        blend |= l->n > 1;
-        for (size_t k = 0; k < l->n; k++) {
-            bool is = packed_exists(l->prefix[k]);
-            found = is ? l->prefix[k] : found;
-            plain |= !is;
-        }
-    }
+    const char *found = NULL, *plain = NULL;
+    for (int i = 0; (l = list_at(j, i)) != NULL; i++)
+        for (size_t k = 0; k < l->n; k++)
+            *(packed_exists(l->prefix[k]) ? &found : &plain) = l->prefix[k];
     j->packed = found != NULL;
-    if (found && (plain || blend))
-        return err_set(e, ERR_USAGE,
-                       "%s is a packed set (.pack), which can be mixed with no other data", found);
+    if (found && plain)
+        return packed_mixed(found, plain, e);
     if (found && (o->eod_mask_loss || o->reset_position_ids || o->reset_attention_mask))
         return err_set(e, ERR_USAGE,
                        "%s is a packed set and says itself what ends where: --eod-mask-loss, "
                        "--reset-position-ids and --reset-attention-mask are for other data",
                        found);
+    for (size_t i = 0; found && i < sizeof(idle) / sizeof(idle[0]); i++)
+        opts_warn_no_effect(j->opts, idle[i], "packed sets have no index maps");
     return 0;
 }
 
