@@ -614,6 +614,9 @@ static int train(struct run *r, struct err *e)
         start_meter(r);
         code = loop(r, e);
     }
+    if (!code && j->rank.tokens_spared)
+        log_info("padding: %lld of %lld tokens, which were not computed",
+                 (long long)j->rank.tokens_spared, (long long)j->rank.tokens_passed);
     if (!code)
         code = export_at_end(r, e);
     if (!code && job_is_first(j))

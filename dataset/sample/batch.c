@@ -100,6 +100,8 @@ static void whole_rows(const struct batch_layout *l, struct batch *b)
         b->position[i] = (int32_t)(i % b->seq_length);
     for (size_t q = 0; b->own_start && !l->reset_attention_mask && q <= b->rows; q++)
         b->start[q] = (int32_t)(q * b->seq_length);
+    for (uint32_t q = 0; q < b->rows; q++)
+        b->used[q] = b->seq_length;
     b->nstretch = l->reset_attention_mask ? 0 : b->rows;
     b->own_position = l->reset_position_ids;
     b->own_start = l->reset_attention_mask;
@@ -125,6 +127,7 @@ static void pad_rows(struct batch *b, uint32_t there)
     }
     for (uint32_t q = there; q < b->rows; q++) {
         b->masked[q] = true;
+        b->used[q] = 0;
         if (b->own_start)
             b->start[++b->nstretch] = (int32_t)((q + 1) * n);
     }
@@ -146,6 +149,7 @@ static int fill_rows(const struct feed *f, uint32_t there, struct batch *b, int3
                              .position = b->position + at,
                              .ends = ends};
         code = f->row(f->self, (b->first + q) % f->count, &r, e);
+        b->used[q] = r.used;
         for (uint32_t i = 0; i < r.nends && !code; i++)
             b->start[++b->nstretch] = (int32_t)at + ends[i];
     }
@@ -277,6 +281,7 @@ void batch_init(struct batch *b, uint32_t rows, uint32_t seq_length)
                         .loss_mask = (float *)(void *)(p + SPILL + 2 * n),
                         .position = p + SPILL + 3 * n,
                         .start = p + SPILL + 4 * n,
+                        .used = mem_new(rows, sizeof(*b->used)),
                         .masked = mem_new(rows, sizeof(bool)),
                         .own_position = true,
                         .own_start = true};
@@ -288,5 +293,6 @@ void batch_finish(struct batch *b)
 {
     free(b->tokens);
     free(b->masked);
+    free(b->used);
     *b = (struct batch){0};
 }

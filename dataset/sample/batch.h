@@ -49,6 +49,9 @@ struct batch {
      */
     int32_t *start; /* [nstretch + 1], space for b T + 1 */
     uint32_t nstretch;
+    /* [b]: tokens of each row before its padding, which no other token attends to and which is
+     * segments of its own; T where there is none */
+    uint32_t *used;
     /* private: rows whose mask is not all ones, arrays that differ from what batch_init set, for
      * how many more batches to read ahead, and page faults so far */
     bool *masked;

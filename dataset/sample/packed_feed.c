@@ -52,6 +52,7 @@ static void packed_feed_lay_out(const struct packed_sequence *s, uint32_t length
             ret->position[t] = (int32_t)(t - begin);
         }
     }
+    ret->used = t;
     if (t < length)
         ret->ends[ret->nends++] = (int32_t)length;
     for (uint32_t begin = t; t < length; t++) {

@@ -34,6 +34,31 @@ for kind in gpt llama; do
     check awk "BEGIN { d = $a - $b; exit !(d < 2e-5 && d > -2e-5 && $a < 3.5) }"
 done
 
+t "padding is not computed, in training without dropout and in evaluation, whatever the micro-batch"
+dry="$tiny --hidden-dropout 0 --attention-dropout 0 --data-path one --train-iters 20 --no-save"
+last() { sed -E -n 's/.*lm loss: ([0-9.E+-]+).*grad norm: ([0-9.]+).*/\1 \2/p' .out | tail -n 1; }
+expect 0 "$TRAIN" run $dry
+a=$(last)
+all=$(sed -n 's/^padding: [0-9]* of \([0-9]*\) tokens, which were not computed$/\1/p' .err)
+spared=$(sed -n 's/^padding: \([0-9]*\) of .*/\1/p' .err)
+check [ "$all" = $((20 * 4 * 64)) ]
+check [ $((spared * 3)) -gt "$all" ]
+expect 0 "$TRAIN" run $tiny --data-path one --train-iters 20 --no-save
+err_lacks "not computed" # masks of dropout are by row
+# the same with the padding computed: stages of a pipeline send passes of one size
+expect 0 "$TRAIN" run $dry --pp 2 --nproc-per-node 2 --loss-scale 1
+err_lacks "not computed"
+b=$(last)
+check awk "BEGIN { split(\"$a $b\", v, \" \"); d = v[1] - v[3]; e = v[2] - v[4]; exit !(d * d < 1e-10 && e * e < 1e-8 && v[1] > 1) }"
+for mbs in 2 8; do
+    expect 0 "$TRAIN" eval --load gpt --data-path one --data-part train --split 1 --micro-batch-size $mbs --global-batch-size $mbs \
+        --eval-iters $((40 / mbs))
+    sed -E 's/.*loss ([0-9.]+),.*/\1/' .out >"mbs$mbs"
+done
+expect 0 "$TRAIN" eval --load gpt --data-path one --data-part train --split 1 --micro-batch-size 1 --global-batch-size 1 --eval-iters 40
+check awk "BEGIN { d = $(cat mbs2) - $(cat mbs8); exit !(d < 2e-5 && d > -2e-5) }"
+check awk "BEGIN { d = $(sed -E 's/.*loss ([0-9.]+),.*/\1/' .out) - $(cat mbs8); exit !(d < 2e-5 && d > -2e-5) }"
+
 t "a stopped run resumes as if it had not stopped"
 expect 0 "$TRAIN" run $tiny --data-path many --train-iters 20 --save part --exit-interval 10
 expect 0 "$TRAIN" run $tiny --data-path many --train-iters 20 --save part

@@ -33,12 +33,13 @@ static struct graph_kind *graph_kind_of(struct graphs *g, const struct model_pas
 {
     for (int i = 0; i < g->n; i++) {
         struct graph_kind *k = &g->kind[i];
-        if (k->train == p->train && (k->sequences == p->sequences || FAULT("graph_sequences")))
+        if (k->train == p->train && k->n == p->n &&
+            (k->sequences == p->sequences || FAULT("graph_sequences")))
             return k;
     }
     if (g->n == GRAPH_KINDS)
         return NULL;
-    g->kind[g->n] = (struct graph_kind){.sequences = p->sequences, .train = p->train};
+    g->kind[g->n] = (struct graph_kind){.n = p->n, .sequences = p->sequences, .train = p->train};
     return &g->kind[g->n++];
 }
 

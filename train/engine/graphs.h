@@ -10,8 +10,9 @@
  *
  * What is replayed has the arguments that were recorded. All that differs between micro-batches and
  * steps is read from the device's memory (train/ops/values.h), but for the number of sequences
- * where documents are apart, and whether it is trained on: there is a recording for each. Staging,
- * the optimizer and all that the host waits for stay outside.
+ * where documents are apart, that of tokens where padding is left out, and whether it is trained
+ * on: there is a recording for each. Staging, the optimizer and all that the host waits for stay
+ * outside.
  *
  * For a process alone: a rank's collectives and messages are other streams' work.
  */
@@ -32,7 +33,7 @@ enum graph_part { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_PARTS };
 
 /* Passes that are launched alike. */
 struct graph_kind {
-    int64_t sequences;
+    int64_t n, sequences;
     bool train;
     bool ran[GRAPH_PARTS];                   /* once, as it is */
     struct dev_graph *recorded[GRAPH_PARTS]; /* NULL: not yet */

@@ -38,14 +38,66 @@ void stage_take(struct rank *r, struct slab *staging)
         r->numbers = slab_bytes(staging, (size_t)r->model.tokens * sizeof(*r->numbers));
 }
 
-struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train)
+/* ---- padding that is not computed -------------------------------------------------------- */
+
+/* Tokens of a pass are a multiple of this, which products of matrices like. */
+enum { PASS_TOKENS = 64 };
+
+/*
+ * Whether the tokens of a micro-batch are put side by side without the padding of its rows. Not
+ * where a token's row in the micro-batch has a meaning of its own: for the masks of dropout, and
+ * for ranks that hold a part of each sequence. Stages of a pipeline send each other passes of one
+ * size, and experts' losses are means over all rows.
+ */
+static bool squeezes(const struct rank *r, bool train)
 {
-    int64_t length = r->config.seq_length, rows = r->config.micro_batch;
-    int64_t sequences = r->config.documents ? b->nstretch : rows;
-    return (struct model_pass){.n = r->model.tokens,
-                               .sequences = sequences,
-                               .max_len = length,
-                               .parts = context_rows_most(r->model.context, sequences),
+    const struct rank_config *c = &r->config;
+    bool drops = train && (c->spec.hidden_dropout > 0 || c->spec.attention_dropout > 0);
+    return c->documents && c->layout.mesh.pp == 1 && c->layout.chunks <= 1 &&
+           r->model.context.cp == 1 && model_merged(&r->model) == 1 && !c->spec.experts && !drops;
+}
+
+/* The pass that a micro-batch is: tokens, and segments, the last of which is `rest` tokens of
+ * padding if there are any. */
+struct squeezed {
+    int64_t n, sequences, rest;
+    bool less; /* than all tokens */
+};
+
+static bool is_padding(const struct batch *b, uint32_t segment)
+{
+    uint32_t begin = (uint32_t)b->start[segment];
+    return begin % b->seq_length >= b->used[begin / b->seq_length];
+}
+
+static struct squeezed squeeze(const struct rank *r, const struct batch *b, bool train)
+{
+    struct squeezed s = {.n = r->model.tokens,
+                         .sequences = r->config.documents ? b->nstretch : r->config.micro_batch};
+    if (!b->tokens || !squeezes(r, train)) /* the planner's batch has none */
+        return s;
+    int64_t used = 0, unit = PASS_TOKENS * r->config.layout.mesh.tp;
+    for (uint32_t q = 0; q < b->rows; q++)
+        used += b->used[q];
+    int64_t n = used ? (used + unit - 1) / unit * unit : unit;
+    if (n >= s.n)
+        return s;
+    s = (struct squeezed){.n = n, .rest = n - used, .less = true};
+    for (uint32_t k = 0; k < b->nstretch; k++)
+        s.sequences += !is_padding(b, k);
+    s.sequences += s.rest > 0;
+    return s;
+}
+
+struct model_pass rank_pass(struct rank *r, const struct batch *b, bool train)
+{
+    struct squeezed s = squeeze(r, b, train);
+    r->tokens_passed += b->tokens && train ? r->model.tokens : 0;
+    r->tokens_spared += b->tokens && train ? r->model.tokens - s.n : 0;
+    return (struct model_pass){.n = s.n,
+                               .sequences = s.sequences,
+                               .max_len = r->config.seq_length,
+                               .parts = context_rows_most(r->model.context, s.sequences),
                                .train = train,
                                .even = !r->config.documents && r->model.context.cp == 1};
 }
@@ -91,14 +143,33 @@ void stage_fill(struct rank *r)
 
 /* ---- one micro-batch --------------------------------------------------------------------- */
 
-static void stage_stretches(struct rank *r, const struct batch *b, const struct stage_slot *slot)
+/* Where the segments begin, without those that are left out; `n` of them. */
+static void put_starts(const struct batch *b, const struct squeezed *s,
+                       const struct stage_slot *slot)
+{
+    int32_t at = 0;
+    int64_t n = 0;
+    for (uint32_t k = 0; k < b->nstretch; k++) {
+        if (s->less && is_padding(b, k))
+            continue;
+        slot->start[n] = at;
+        slot->lengths[n++] = b->start[k + 1] - b->start[k];
+        at += b->start[k + 1] - b->start[k];
+    }
+    if (s->rest) {
+        slot->start[n] = at;
+        slot->lengths[n] = (int32_t)s->rest;
+    }
+    slot->start[s->sequences] = at + (int32_t)s->rest;
+}
+
+static void stage_stretches(struct rank *r, const struct batch *b, const struct squeezed *s,
+                            const struct stage_slot *slot)
 {
     const struct acts *a = &r->model.a;
-    uint32_t n = b->nstretch;
-    for (uint32_t s = 0; b->start && s < n; s++) /* the planner's batch has none */
-        slot->lengths[s] = b->start[s + 1] - b->start[s];
-    if (b->start)
-        memcpy(slot->start, b->start, (n + 1) * sizeof(*slot->start));
+    int64_t n = s->sequences;
+    if (b->start) /* the planner's batch has none */
+        put_starts(b, s, slot);
     rank_put(r, tensor_rows(a->q_start, 0, n + 1), slot->start);
     rank_put(r, tensor_rows(a->k_start, 0, n), slot->start);
     rank_put(r, tensor_rows(a->k_len, 0, n), slot->lengths);
@@ -111,15 +182,25 @@ static void stage_stretches(struct rank *r, const struct batch *b, const struct 
 }
 
 /* This rank's rows of four bytes each. */
-static void pick_rows(const struct rank *r, void *to, const void *from)
+static void pick_rows(const struct rank *r, const struct batch *b, const struct squeezed *s,
+                      void *to, const void *from)
 {
-    int64_t n = r->model.tokens;
+    int64_t n = r->model.tokens, at = 0;
+    size_t each = sizeof(int32_t);
+    if (s->less) {
+        for (uint32_t q = 0; q < b->rows; at += b->used[q++])
+            memcpy((int32_t *)to + at,
+                   (const int32_t *)from + (size_t)(FAULT("squeeze_rows") ? 0 : q) * b->seq_length,
+                   b->used[q] * each);
+        memset((int32_t *)to + at, 0, (size_t)s->rest * each);
+        return;
+    }
     if (!r->numbers) {
-        memcpy(to, from, (size_t)n * sizeof(int32_t));
+        memcpy(to, from, (size_t)n * each);
         return;
     }
     for (int64_t i = 0; i < n; i++)
-        memcpy((int32_t *)to + i, (const int32_t *)from + r->numbers[i], sizeof(int32_t));
+        memcpy((int32_t *)to + i, (const int32_t *)from + r->numbers[i], each);
 }
 
 /* Labels in the loss of n rows of the batch, from row `at` on. */
@@ -165,13 +246,14 @@ double rank_stage(struct rank *r, const struct batch *b, bool weighs)
     const struct stage_slot *slot = &r->stage[r->staged];
     const struct acts *a = &r->model.a;
     int event = EVENT_STAGE + r->staged;
+    struct squeezed s = squeeze(r, b, weighs);
     double labels = 1;
     if (b->tokens) { /* the planner's batch has none */
         r->dev.fn->await(&r->dev, event);
-        pick_rows(r, slot->tokens, b->tokens);
-        pick_rows(r, slot->labels, b->labels);
-        pick_rows(r, slot->mask, b->loss_mask);
-        pick_rows(r, slot->position, b->position);
+        pick_rows(r, b, &s, slot->tokens, b->tokens);
+        pick_rows(r, b, &s, slot->labels, b->labels);
+        pick_rows(r, b, &s, slot->mask, b->loss_mask);
+        pick_rows(r, b, &s, slot->position, b->position);
         labels = fill_values(r, slot->values, b, weighs);
         if (FAULT("context_positions"))
             for (int64_t i = 0; i < r->model.tokens; i++)
@@ -183,7 +265,7 @@ double rank_stage(struct rank *r, const struct batch *b, bool weighs)
     rank_put(r, a->position, slot->position);
     rank_put(r, a->micro, slot->values);
     if (r->config.documents)
-        stage_stretches(r, b, slot);
+        stage_stretches(r, b, &s, slot);
     if (b->tokens)
         r->dev.fn->record(&r->dev, STREAM_COMPUTE, event);
     r->staged = (r->staged + 1) % STAGE_SLOTS;

@@ -16,8 +16,8 @@ void stage_take(struct rank *r, struct slab *staging);
 /* What of r->model.a is the same for every micro-batch: once, after binding. */
 void stage_fill(struct rank *r);
 
-/* The pass of one micro-batch. */
-struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train);
+/* The pass of one micro-batch, without the padding of its rows where that is possible. */
+struct model_pass rank_pass(struct rank *r, const struct batch *b, bool train);
 
 /* Copies what a pass works on to the device: a micro-batch, or several, with the layout of their
  * sequences and the divisors of their losses (`weighs`: rank_loss_divisor, else 1). `b` may change
