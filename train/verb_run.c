@@ -406,7 +406,7 @@ static int one_step(struct run *r, struct err *e)
     if (code)
         return end_later(r, code, e);
     int64_t at = j->rank.at.iteration;
-    watchdog_warn_blocks(j, s.skipped);
+    watchdog_report_optimizer(j, s.skipped);
     code = journal_step(&r->journal, &j->rank, &s, e);
     if (!s.skipped)
         anomaly_note(&r->anomaly, s.loss);

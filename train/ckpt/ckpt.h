@@ -31,8 +31,8 @@
 #define CKPT_PARAM "param"
 #define CKPT_EXP_AVG "exp_avg"          /* first moments of Adam */
 #define CKPT_EXP_AVG_SQ "exp_avg_sq"    /* second moments */
-#define CKPT_MOMENTUM "momentum_buffer" /* of SGD, SGD-SaI, Muon */
-#define CKPT_GSNR "gsnr"                /* of SGD-SaI, a number for each block of tensors */
+#define CKPT_MOMENTUM "momentum_buffer" /* of momentum, as SGD's */
+#define CKPT_GSNR "gsnr"                /* a number for each block of tensors */
 enum { CKPT_GROUP_MAX = 64 };
 
 struct ckpt_pair {

@@ -11,7 +11,6 @@
 #include "base/core/mem.h"
 #include "train/engine/device_io.h"
 #include "train/engine/all_ranks.h"
-#include "train/optim/sai.h"
 #include "train/zero/gather.h"
 
 enum { BOXES = 3 }; /* that a range of a tensor has at most */
@@ -65,21 +64,17 @@ static bool is_saved(const struct rank *r, int g, const struct param_source *s)
 }
 
 /* Numbers of the optimizer that are not of single elements. */
-static void add_blocks(struct state_entries *out, const struct rank *r, bool saved)
+static void add_numbers(struct state_entries *out, const struct rank *r, bool saved)
 {
     const struct optim *o = &r->optim;
-    for (int i = 0; i < r->params.n && o->rule->blocks; i++) {
-        const struct param_source *s = &o->gsnr_source[i];
-        struct box box = {{s->begin[0], 0}, {1, 1}};
-        if (!r->params.at[i].sources || (saved && !s->saves)) /* padding alone */
+    struct optim_number x;
+    for (int i = 0; i < r->params.n && o->rule->number; i++) {
+        if (!o->rule->number(o, i, &x) || (saved && !x.source->saves))
             continue;
+        struct box box = {{x.source->begin[0], 0}, {1, 1}};
         ARRAY_GROW(out->at, out->n, out->capacity);
-        out->at[out->n++] = (struct state_entry){CKPT_GSNR,
-                                                 s,
-                                                 {.data = sai_gsnr(o, &r->params.at[i]).data,
-                                                  .dtype = DTYPE_F64,
-                                                  .stride = 1,
-                                                  .box = box}};
+        out->at[out->n++] = (struct state_entry){
+            x.group, x.source, {.data = x.at.data, .dtype = DTYPE_F64, .stride = 1, .box = box}};
     }
 }
 
@@ -103,7 +98,7 @@ static struct state_entries list_entries(const struct rank *r, bool optimizer, b
     struct state_entries out = {0};
     int n = optimizer ? groups_of(r) : 1;
     if (optimizer)
-        add_blocks(&out, r, saved);
+        add_numbers(&out, r, saved);
     for (int g = 0; g < n; g++)
         add_group(&out, r, g, saved);
     return out;
@@ -116,7 +111,7 @@ struct state_entries state_held(const struct rank *r)
         add_group(&out, r, g, false);
     if (rank_master(r).data != r->zero.weights.data)
         add_group(&out, r, groups_of(r), false);
-    add_blocks(&out, r, false);
+    add_numbers(&out, r, false);
     return out;
 }
 
@@ -312,16 +307,13 @@ int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *
     return code;
 }
 
-void state_odd_blocks(struct rank *r, int *ret_still, int *ret_single)
+static void fetch_for_report(void *rank, void *to, struct tensor from)
 {
-    int64_t n = r->optim.rule->blocks ? r->optim.gsnr.size[0] : 0;
-    double *gsnr = mem_new((size_t)(2 * n) + 1, sizeof(*gsnr));
-    if (n) {
-        rank_fetch(r, gsnr, r->optim.gsnr);
-        rank_fetch(r, gsnr + n, tensor_rows(r->optim.stats, 0, n));
-    }
-    struct sai_odd odd = sai_find_odd(gsnr, gsnr + n, n);
-    *ret_still = odd.still;
-    *ret_single = odd.single;
-    free(gsnr);
+    rank_fetch(rank, to, from);
+}
+
+void state_report_optimizer(struct rank *r)
+{
+    if (r->optim.rule->report)
+        r->optim.rule->report(&r->optim, fetch_for_report, r);
 }

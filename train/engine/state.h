@@ -73,10 +73,8 @@ typedef int state_read(const void *from, const char *name, int rank, const int64
                        struct box_mem to, struct err *e);
 int state_load_weights(struct rank *r, state_read *read, const void *from, struct err *e);
 
-/* After the first step of an optimizer that has a number for each block of tensors (SGD-SaI): how
- * many blocks have none, as their gradient was zero, and will never move, and how many are of a
- * single element, whose number is as good as without bound. Both 0 for other optimizers. */
-void state_odd_blocks(struct rank *r, int *ret_still, int *ret_single);
+/* After the first step: warns of what the optimizer's user should know (optim_rule.report). */
+void state_report_optimizer(struct rank *r);
 
 /* ERR_USAGE names the values in which the checkpoint's model differs from `ours` (spec_differ), the
  * checkpoint's first. */

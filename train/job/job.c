@@ -253,7 +253,7 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
     if (optimizer && leaves_moments(j)) {
         log_info("optimizer state of %s is not loaded", ckpt_path(j->ckpt));
         optimizer = false;
-    } else if (optimizer && weights_alone(j->ckpt) && (anew || rule->states || rule->blocks)) {
+    } else if (optimizer && weights_alone(j->ckpt) && (anew || rule->states || rule->number)) {
         if (!anew) {
             err_set(e, ERR_USAGE, "%s was saved without the optimizer's state", ckpt_path(j->ckpt));
             return err_hint(e, "--no-load-optim begins it anew, --finetune the run, too");

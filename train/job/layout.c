@@ -266,16 +266,15 @@ static int epochs_fit(const struct job *j, struct err *e)
                     (long long)r->epoch);
 }
 
-/* Statistics of shards are upstream's, which knows tensor parallelism alone. */
-static int shards_fit(const struct job *j, struct err *e)
+static enum optim_kind chosen_rule(const struct train_options *o)
 {
-    const struct layout *l = &j->layout;
-    if (!j->o->sai_statistics || j->o->optimizer != OPTIMIZER_SGD_SAI ||
-        (!l->zero && l->mesh.ep == 1 && l->mesh.etp == l->mesh.tp))
-        return 0;
-    return err_set(e, ERR_USAGE,
-                   "--sai-statistics shard measures whole tensor-parallel shards: expected "
-                   "--zero-stage 0, and experts that are not spread over processes");
+    return optimizer_kind((enum optimizer)o->optimizer, o->sgd_momentum > 0);
+}
+
+static int optimizer_fits(const struct job *j, struct err *e)
+{
+    const struct optim_rule *rule = optim_rule(chosen_rule(j->o));
+    return rule->check ? rule->check(&j->o->tuning, &j->layout, e) : 0;
 }
 
 int job_adopt_schedule(struct job *j, struct err *e)
@@ -318,7 +317,7 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
     if (trains && !code)
         code = epochs_fit(j, e);
     if (trains && !code)
-        code = shards_fit(j, e);
+        code = optimizer_fits(j, e);
     int64_t length = j->seq_length / j->layout.mesh.cp;
     ret->layout = j->layout;
     if (!code && ret->recompute.distribute && j->o->micro_batch * length * j->spec.hidden % tp)
@@ -340,15 +339,9 @@ int job_threads(const struct job *j)
 
 void job_settle_optimizer(const struct train_options *o, struct rank_config *ret)
 {
-    ret->optimizer = optimizer_kind((enum optimizer)o->optimizer, o->sgd_momentum > 0);
+    ret->optimizer = chosen_rule(o);
     ret->momentum = o->sgd_momentum;
-    ret->tuning = (struct optim_tuning){.sai_max = o->sai_normalize,
-                                        .sai_shard = o->sai_statistics,
-                                        .muon_momentum = o->muon_momentum,
-                                        .muon_extra = o->muon_extra,
-                                        .muon_nesterov = o->muon_nesterov,
-                                        .muon_scale = (enum muon_scale)o->muon_scale,
-                                        .muon_steps = (int)o->muon_steps};
+    ret->tuning = o->tuning;
     ret->beta1 = o->beta1;
     ret->beta2 = o->beta2;
     ret->eps = o->adam_eps;

@@ -74,19 +74,8 @@ void watchdog_tell_others(struct job *j, struct err *e)
         e->msg[0] = 0;
 }
 
-void watchdog_warn_blocks(struct job *j, bool skipped)
+void watchdog_report_optimizer(struct job *j, bool skipped)
 {
-    int still, single;
-    if (j->rank.at.steps != 1 || skipped || !job_is_first(j))
-        return;
-    state_odd_blocks(&j->rank, &still, &single);
-    if (still)
-        log_warn("%d blocks of weights had a gradient of zero in the first step: --optimizer "
-                 "sgd-sai will "
-                 "not move them",
-                 still);
-    if (single)
-        log_warn("%d blocks of weights have a single element: --optimizer sgd-sai scales their "
-                 "steps by 1e8 times the gradient",
-                 single);
+    if (j->rank.at.steps == 1 && !skipped && job_is_first(j))
+        state_report_optimizer(&j->rank);
 }

@@ -22,8 +22,8 @@ void watchdog_enter(struct job *j, enum watch_phase p);
 /* rank_config.progress, `arg` a struct job. */
 void watchdog_progress(void *arg, enum rank_phase p, int64_t step);
 
-/* After a step: warns of blocks that SGD-SaI will not move, or not with measure, once. */
-void watchdog_warn_blocks(struct job *j, bool skipped);
+/* After a step: after the first one, warns of what the optimizer's user should know. */
+void watchdog_report_optimizer(struct job *j, bool skipped);
 
 /*
  * All processes together, between two steps: that those which hold the same of weights, optimizer's

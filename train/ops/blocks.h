@@ -2,7 +2,7 @@
 #ifndef TRAIN_OPS_BLOCKS_H
 #define TRAIN_OPS_BLOCKS_H
 
-/* Operations of optimizers that look at whole tensors (SGD-SaI, Muon). Types as in ops.h. */
+/* Operations of optimizers that look at whole tensors. Types as in ops.h. */
 
 #include "train/ops/ops.h"
 

@@ -5,23 +5,24 @@
 
 #include "base/core/fault.h"
 #include "train/ops/blocks.h"
+#include "train/optim/optim.h"
 #include "train/optim/rounding.h"
 
-bool muon_takes(const struct param *q)
+static bool muon_takes(const struct param *q)
 {
     return q->rank == 2 && q->kind != PARAM_EMBED && q->kind != PARAM_POSITION &&
            q->kind != PARAM_HEAD;
 }
 
-double muon_scale_of(const struct optim_tuning *t, int64_t rows, int64_t columns)
+double muon_scale_of(const struct muon_settings *t, int64_t rows, int64_t columns)
 {
     double ratio = (double)rows / (double)columns;
     double most = (double)(rows > columns ? rows : columns);
-    if (t->muon_scale == MUON_SPECTRAL)
-        return t->muon_extra * sqrt(most);
-    if (t->muon_scale == MUON_SHAPE_SCALING && ratio < 1 && !FAULT("muon_scale"))
+    if (t->scale == MUON_SPECTRAL)
+        return t->extra * sqrt(most);
+    if (t->scale == MUON_SHAPE_SCALING && ratio < 1 && !FAULT("muon_scale"))
         ratio = 1;
-    return t->muon_extra * sqrt(ratio);
+    return t->extra * sqrt(ratio);
 }
 
 /* ---- Newton-Schulz ----------------------------------------------------------------------- */
@@ -35,7 +36,7 @@ static struct tensor flat(struct tensor t)
  * A = X X^T, X = a X + (b A + c A A) X; of a tall matrix, which has less columns than rows, A =
  * X^T X, and its polynomial on the other side.
  */
-void muon_orthogonal(struct ops *ops, struct tensor x, int steps)
+void muon_orthogonal(struct ops *ops, struct tensor x, int64_t steps)
 {
     const double a = 3.4445, b = FAULT("newton_schulz") ? -4.5 : -4.7750, c = 2.0315;
     int64_t m = x.size[0], n = x.size[1], k = m < n ? m : n;
@@ -45,7 +46,7 @@ void muon_orthogonal(struct ops *ops, struct tensor x, int steps)
     struct tensor square = slab_2d(ops->workspace, x.dtype, k, k);
     struct tensor y = slab_2d(ops->workspace, x.dtype, m, n);
     op_unit(ops, &(struct unit_args){flat(x)});
-    for (int i = 0; i < steps; i++) {
+    for (int64_t i = 0; i < steps; i++) {
         op_matmul(ops, &(struct matmul_args){.y = gram, .a = x, .b = x, .ta = tall, .tb = !tall});
         op_matmul(ops, &(struct matmul_args){.y = square, .a = gram, .b = gram});
         op_combine(ops, &(struct combine_args){flat(square), flat(gram), c, b});
@@ -95,8 +96,8 @@ static void muon_piece(const struct matrix *m, struct zero_piece p, const struct
                                                     .g = optim_part(o, o->grads, p),
                                                     .factor = o->factor,
                                                     .skip = o->skip,
-                                                    .momentum = o->tuning.muon_momentum,
-                                                    .nesterov = o->tuning.muon_nesterov,
+                                                    .momentum = o->tuning.muon.momentum,
+                                                    .nesterov = o->tuning.muon.nesterov,
                                                     .round = rounding_from(o, p.begin)});
         if (m->source->counts)
             copy_boxes(m, part, p, true);
@@ -109,7 +110,7 @@ static void muon_piece(const struct matrix *m, struct zero_piece p, const struct
                        .skip = o->skip,
                        .values = o->values,
                        .decays = q->decay,
-                       .scale = muon_scale_of(&o->tuning, m->whole.size[0], m->whole.size[1]),
+                       .scale = muon_scale_of(&o->tuning.muon, m->whole.size[0], m->whole.size[1]),
                        .round = rounding_from(o, p.begin)});
         optim_copy(o, m->ops, p);
     }
@@ -137,7 +138,7 @@ static void muon_sum(const struct optim *o, struct comm *comm, const struct para
         comm_wait(comm, comm_all_reduce(comm, experts ? GROUP_ETP : GROUP_TP, whole, REDUCE_SUM));
 }
 
-void muon_whole(struct optim *o, struct ops *ops, struct comm *comm, const struct param *q)
+static void muon_whole(struct optim *o, struct ops *ops, struct comm *comm, const struct param *q)
 {
     for (int k = 0; k < q->sources; k++) {
         const struct param_source *s = &q->source[k];
@@ -151,8 +152,15 @@ void muon_whole(struct optim *o, struct ops *ops, struct comm *comm, const struc
         op_fill(ops, &(struct fill_args){.y = m.whole});
         muon_pieces(&m, q, false);
         muon_sum(o, comm, q, m.whole);
-        muon_orthogonal(ops, m.whole, o->tuning.muon_steps);
+        muon_orthogonal(ops, m.whole, o->tuning.muon.steps);
         muon_pieces(&m, q, true);
         slab_reset(ops->workspace, mark);
     }
 }
+
+const struct optim_rule muon_rules[] = {{.states = 2,
+                                         .state = {"exp_avg", "exp_avg_sq"},
+                                         .update = optim_adam,
+                                         .takes = muon_takes,
+                                         .whole = muon_whole,
+                                         .taken = {"momentum_buffer"}}};

@@ -6,13 +6,11 @@
 #include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "train/ops/values.h"
-#include "train/optim/muon.h"
 #include "train/optim/rounding.h"
-#include "train/optim/sai.h"
 
 /* ---- rules ------------------------------------------------------------------------------- */
 
-static void update_adam(const struct optim *o, struct ops *ops, const struct optim_piece *x)
+void optim_adam(const struct optim *o, struct ops *ops, const struct optim_piece *x)
 {
     op_adamw(ops, &(struct adamw_args){.p = x->p,
                                        .copy = x->copy,
@@ -45,58 +43,24 @@ static void update_sgd(const struct optim *o, struct ops *ops, const struct opti
                                    .round = rounding_from(o, x->first)});
 }
 
+const struct optim_rule adam_rules[] = {
+    {.states = 2, .state = {"exp_avg", "exp_avg_sq"}, .moments = true, .update = optim_adam}};
+
+const struct optim_rule sgd_rules[] = {
+    {.states = 1, .state = {"momentum_buffer"}, .update = update_sgd}, {.update = update_sgd}};
+
 const struct optim_rule *optim_rule(enum optim_kind kind)
 {
-    static const struct optim_rule rules[OPTIM_KINDS] = {
-        [OPTIM_ADAM] = {.states = 2,
-                        .state = {"exp_avg", "exp_avg_sq"},
-                        .moments = true,
-                        .update = update_adam},
-        [OPTIM_SGD] = {.states = 1, .state = {"momentum_buffer"}, .update = update_sgd},
-        [OPTIM_SGD_PLAIN] = {.update = update_sgd},
-        [OPTIM_SAI] = {.states = 1,
-                       .state = {"momentum_buffer"},
-                       .blocks = true,
-                       .by_parameters = true,
-                       .update = sai_update,
-                       .first = sai_first},
-        [OPTIM_SAI_PLAIN] = {.blocks = true,
-                             .by_parameters = true,
-                             .update = sai_update,
-                             .first = sai_first},
-        [OPTIM_MUON] = {.states = 2,
-                        .state = {"exp_avg", "exp_avg_sq"},
-                        .update = update_adam,
-                        .takes = muon_takes,
-                        .whole = muon_whole,
-                        .taken = {"momentum_buffer"}},
-    };
-    return &rules[kind];
+#define RULE(value, name, kind, rules) [OPTIM_##kind] = &(rules)[0],
+#define RULE_AND_PLAIN(value, name, kind, rules)                                                   \
+    [OPTIM_##kind] = &(rules)[0], [OPTIM_##kind##_PLAIN] = &(rules)[1],
+    static const struct optim_rule *const rule[OPTIM_KINDS] = {OPTIMIZERS(RULE, RULE_AND_PLAIN)};
+    return rule[kind];
 }
 
 const char *optim_state_name(const struct optim_rule *rule, const struct param *q, int i)
 {
     return rule->takes && rule->takes(q) ? rule->taken[i] : rule->state[i];
-}
-
-/* ---- numbers of blocks ------------------------------------------------------------------- */
-
-/* As it is in a checkpoint: under the name of the block's first tensor, once. */
-static struct param_source block_source(const struct optim *o, const struct param *q, bool replica)
-{
-    const struct param_source *s = &q->source[0];
-    struct param_source ret = *s;
-    ret.rank = 1;
-    ret.size[0] = o->columns;
-    if (o->tuning.sai_shard && q->sources && (q->kind == PARAM_EMBED || q->kind == PARAM_HEAD))
-        ret.size[0] = (s->size[0] + q->size[0] - 1) / q->size[0]; /* the others hold padding */
-    ret.begin[0] = o->column;
-    ret.size[1] = ret.count[0] = ret.count[1] = 1;
-    ret.begin[1] = 0;
-    ret.saves = s->saves && s->begin[0] == 0 && s->begin[1] == 0;
-    if (o->tuning.sai_shard)
-        ret.saves = !replica && !(q->kind == PARAM_EMBED && o->last_stage);
-    return ret;
 }
 
 /* ---- segments ---------------------------------------------------------------------------- */
@@ -142,26 +106,20 @@ void optim_put(const struct optim *o, struct dev *d)
 
 void optim_open(struct optim *o, struct mesh m, int rank)
 {
-    struct coord at = mesh_coord(m, rank);
-    o->columns = o->tuning.sai_shard ? m.tp : 1;
-    o->column = o->tuning.sai_shard ? at.tp : 0;
-    o->last_stage = at.pp > 0;
     make_segments(o);
     if (o->rounds)
         o->nruns = rounding_runs(o->params, &o->run);
-    if (!o->rule->blocks)
-        return;
-    o->gsnr_source = mem_new((size_t)o->params->n + 1, sizeof(*o->gsnr_source));
-    for (int i = 0; i < o->params->n; i++)
-        o->gsnr_source[i] = block_source(o, &o->params->at[i], at.dp > 0 || at.cp > 0);
+    if (o->rule->open)
+        o->rule->open(o, m, rank);
 }
 
 void optim_finish(struct optim *o)
 {
-    free(o->gsnr_source);
+    if (o->own)
+        o->rule->close(o);
     free(o->segment);
     free(o->run);
-    o->gsnr_source = NULL;
+    o->own = NULL;
     o->segment = NULL;
     o->run = NULL;
 }
@@ -176,11 +134,8 @@ void optim_take(struct optim *o, struct slab *optimizer, struct slab *activation
     for (int i = 0; i < o->rule->states; i++)
         o->state[i] =
             slab_1d(optimizer, o->rule->moments ? types->moment[i] : types->master, o->zero->kept);
-    if (o->rule->blocks) {
-        int64_t n = (int64_t)sai_blocks(o->params) * o->columns;
-        o->gsnr = slab_1d(optimizer, DTYPE_F64, n);
-        o->stats = slab_1d(activations, DTYPE_F64, 3 * n);
-    }
+    if (o->rule->take)
+        o->rule->take(o, optimizer, activations);
     o->segments = slab_2d(activations, DTYPE_I32, o->nsegments, SEGMENT_INTS);
     if (o->rounds)
         o->runs = slab_2d(activations, DTYPE_I32, o->nruns, RUN_INTS);

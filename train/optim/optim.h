@@ -4,31 +4,21 @@
 
 /*
  * The optimizer's part of a step: norm of all gradients, clipping, update by the rule of
- * a table (AdamW, SGD, SGD-SaI, Muon). Under ZeRO (Rajbhandari
- * et al. 2020) a rank keeps a rule's state, Adam's moments, say, of its share of the parameters
- * alone, and updates these. A tensor below has a number for each element of the parameters' slab,
- * or for each that is kept (struct zero_split). Norm, clip factor and skip flag stay on the device;
- * the caller reads them once, when the step is over.
+ * a table (choice.h). Under ZeRO (Rajbhandari et al. 2020) a rank keeps a rule's state, Adam's
+ * moments, say, of its share of the parameters alone, and updates these. A tensor below has a
+ * number for each element of the parameters' slab, or for each that is kept (struct zero_split).
+ * Norm, clip factor and skip flag stay on the device; the caller reads them once, when the step is
+ * over.
  */
 
 #include "train/comm/comm.h"
 #include "train/ops/ops.h"
 #include "train/ops/segments.h"
+#include "train/optim/choice.h"
 #include "train/spec/param.h"
 #include "train/zero/split.h"
 
 enum { OPTIM_STATES = 2 };
-
-/* plain: without momentum, which needs no state. */
-enum optim_kind {
-    OPTIM_ADAM,
-    OPTIM_SGD,
-    OPTIM_SGD_PLAIN,
-    OPTIM_SAI,
-    OPTIM_SAI_PLAIN,
-    OPTIM_MUON,
-    OPTIM_KINDS
-};
 
 struct optim;
 struct number_run;
@@ -42,12 +32,20 @@ struct optim_piece {
     struct tensor p, copy, g, state[OPTIM_STATES];
 };
 
+/* A number (F64) that is not of single elements: its group in a checkpoint, of which tensor. */
+struct optim_number {
+    const char *group;
+    const struct param_source *source;
+    struct tensor at; /* [1] */
+};
+
+typedef void optim_fetch(void *rank, void *to, struct tensor from);
+
 /* An optimizer: what it keeps for each element, by the name that it has in a checkpoint, and how it
  * changes the weights. */
 struct optim_rule {
     int states;
     const char *state[OPTIM_STATES];
-    bool blocks;  /* a number for each block, too: optim.gsnr (sai.h) */
     bool moments; /* they are of the types `moment` (struct ops), else of `master` */
     /* `update` has elements of one parameter, else any that are kept together */
     bool by_parameters;
@@ -59,24 +57,28 @@ struct optim_rule {
     bool (*takes)(const struct param *q);
     void (*whole)(struct optim *o, struct ops *ops, struct comm *comm, const struct param *q);
     const char *taken[OPTIM_STATES]; /* NULL: they have none */
+    /* What it keeps beside, in optim.own, of a rank at that place of its mesh; cut from slabs as by
+     * optim_take, given back by `close`. NULL, all three: nothing. */
+    void (*open)(struct optim *o, struct mesh m, int rank);
+    void (*take)(struct optim *o, struct slab *optimizer, struct slab *activations);
+    void (*close)(struct optim *o);
+    /* A number of `own` that stands for a parameter in a checkpoint; false: there is none. */
+    bool (*number)(const struct optim *o, int param, struct optim_number *ret);
+    /* ERR_USAGE: by these options it does not train in that layout. NULL: it does in any. */
+    int (*check)(const struct optim_tuning *t, const struct layout *l, struct err *e);
+    /* After the first step: warns of what its user should know; `fetch` copies a tensor to the
+     * host. NULL: of nothing. */
+    void (*report)(const struct optim *o, optim_fetch *fetch, void *rank);
 };
+
+#define OPTIM_RULES(value, name, kind, rules) extern const struct optim_rule rules[];
+OPTIMIZERS(OPTIM_RULES, OPTIM_RULES)
+#undef OPTIM_RULES
+
 const struct optim_rule *optim_rule(enum optim_kind kind);
 
 /* What a rule keeps of a parameter as its state i; NULL: nothing. */
 const char *optim_state_name(const struct optim_rule *rule, const struct param *q, int i);
-
-/* Muon's rule for the size of a step by the sizes of a matrix, [rows, columns] (muon.h). */
-enum muon_scale { MUON_SHAPE_SCALING, MUON_SPECTRAL, MUON_UNIT_RMS_NORM };
-
-/* What is its own of a rule, by options. */
-struct optim_tuning {
-    bool sai_max;   /* SGD-SaI: gsnr by the greatest of all blocks */
-    bool sai_shard; /* and of what a tensor-parallel rank holds, as upstream */
-    double muon_momentum, muon_extra;
-    bool muon_nesterov;
-    enum muon_scale muon_scale;
-    int muon_steps;
-};
 
 struct optim {
     const struct optim_rule *rule;
@@ -100,11 +102,7 @@ struct optim {
     struct number_run *run;
     int nruns;
     struct tensor skip; /* I32 [1]: 1 if the norm was not finite and nothing was done */
-    /* of a rule with blocks: the model's, of columns (sai.h) */
-    int columns, column;
-    bool second, last_stage;
-    struct tensor gsnr, stats;        /* F64 [blocks * columns]; [3 blocks * columns] */
-    struct param_source *gsnr_source; /* [params.n] as entries of a checkpoint */
+    void *own;          /* what its rule keeps beside */
     double beta1, beta2, eps, momentum, clip;
 };
 
@@ -126,6 +124,9 @@ void optim_put(const struct optim *o, struct dev *d);
 void optim_step(struct optim *o, struct ops *ops, struct comm *comm, bool first);
 
 /* ---- for the rules ----------------------------------------------------------------------- */
+
+/* AdamW's update. */
+void optim_adam(const struct optim *o, struct ops *ops, const struct optim_piece *x);
 
 /* A piece of what is kept, in one of the tensors. */
 struct tensor optim_part(const struct optim *o, struct tensor t, struct zero_piece p);

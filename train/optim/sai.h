@@ -9,31 +9,51 @@
  * the fused projections of queries, keys and values, gate with up, one expert.
  *
  * The statistics are those of the whole block, without padding, whatever the layout: in double, the
- * mean first, then the deviations from it. optim.gsnr has a number for each block of the model, on
- * every rank. With tuning.sai_shard they are, as upstream, those of what a tensor-parallel rank
+ * mean first, then the deviations from it. The gsnr has a number for each block of the model, on
+ * every rank. With sai_settings.shard they are, as upstream, those of what a tensor-parallel rank
  * holds, padding included: a column for each of these ranks.
  *
- * The package's gsnr is not divided by the greatest one, as the paper's is: tuning.sai_max. Without
- * momentum m = g.
+ * The package's gsnr is not divided by the greatest one, as the paper's is: sai_settings.max.
+ * Without momentum m = g.
  */
 
-#include "train/optim/optim.h"
+#include <stdbool.h>
 
-/* Blocks that the model could have; some numbers stand for none. */
-int sai_blocks(const struct params *p);
+#include "train/ops/ops.h"
+#include "train/spec/param.h"
 
-/* Where a parameter's number is in optim.gsnr, on this rank. */
-struct tensor sai_gsnr(const struct optim *o, const struct param *q);
+struct optim;
 
-void sai_first(struct optim *o, struct ops *ops, struct comm *comm);
-void sai_update(const struct optim *o, struct ops *ops, const struct optim_piece *x);
-
-/* After the first step, from o->gsnr and from the counts of o->stats as they are on the host: how
- * many blocks have gsnr 0 (their gradient was: they stay where they are), and how many a single
- * element (its gsnr is |g| / eps). */
-struct sai_odd {
-    int still, single;
+struct sai_settings {
+    int max;   /* 1: gsnr by the greatest of all blocks */
+    int shard; /* 1: and of what a tensor-parallel rank holds, as upstream */
 };
-struct sai_odd sai_find_odd(const double *gsnr, const double *count, int64_t n);
+
+/* Its options: rows for a struct S with the member m, a struct optim_tuning. `v`: the verbs that
+ * take them; `i`: those of them on which what changes no memory has no effect. */
+#define SAI_ROWS(S, m, v, i)                                                                       \
+    OPT_ROW(.name = "sai-normalize", .type = OPT_CHOICE, .offset = offsetof(S, m.sai.max),         \
+            .def = "none", .meta = "none|max", .group = "training", .verbs = v, .idle = i,         \
+            .needs = "optimizer=sgd-sai", .resumed = RESUMED_WARNED,                               \
+            .brief = "scales of sgd-sai by the greatest",                                          \
+            .help = "scales of --optimizer sgd-sai: none as its package has them, max divided by " \
+                    "the greatest, as in its paper"),                                              \
+        OPT_ROW(.name = "sai-statistics", .type = OPT_CHOICE, .offset = offsetof(S, m.sai.shard),  \
+                .def = "block", .meta = "block|shard", .group = "training", .verbs = v,            \
+                .needs = "optimizer=sgd-sai", .resumed = RESUMED_WARNED,                           \
+                .brief = "what sgd-sai measures",                                                  \
+                .help = "what --optimizer sgd-sai measures: block whole tensors, the same in any " \
+                        "layout; shard, as its package, the part of a tensor-parallel process")
+
+/* What struct optim keeps for it: the model's numbers, of columns. */
+struct sai {
+    int columns, column;
+    bool second, last_stage;
+    struct tensor gsnr, stats;   /* F64 [blocks * columns]; [3 blocks * columns] */
+    struct param_source *source; /* [params.n] as entries of a checkpoint */
+};
+
+/* Where a parameter's number is in the gsnr, on this rank. */
+struct tensor sai_gsnr(const struct optim *o, const struct param *q);
 
 #endif

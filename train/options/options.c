@@ -210,55 +210,14 @@ static const struct opt rows[] = {
                     "gradient, as padding_idx of transformers; without it that id is like others"),
     OPT_ROW(.name = "optimizer", .type = OPT_CHOICE, AT(optimizer), .def = "adam",
             .meta = OPTIMIZER_NAMES, .group = "training", .verbs = TRAINS,
-            .resumed = RESUMED_WARNED, .brief = "optimizer (adam: AdamW)",
-            .help =
-                "optimizer; adam is AdamW; sgd has --sgd-momentum and keeps one number for each "
-                "weight, as does sgd-sai, whose steps are scaled for each tensor by its first "
-                "gradients; muon makes the steps of matrices orthogonal, and is AdamW for "
-                "embeddings, the head and vectors"),
+            .resumed = RESUMED_WARNED, .brief = "optimizer (adam: AdamW)", .help = OPTIMIZER_HELP),
     OPT_ROW(.name = "sgd-momentum", .type = OPT_REAL, AT(sgd_momentum), .def = "0.9", .max = 1,
             .meta = "X", .group = "training", .verbs = TRAINS,
             .needs = "optimizer=sgd, optimizer=sgd-sai", .resumed = RESUMED_WARNED,
             .brief = "momentum of SGD, 0 for none",
             .help = "momentum of --optimizer sgd and sgd-sai; with 0 nothing is kept beside the "
                     "weights"),
-    OPT_ROW(.name = "sai-normalize", .type = OPT_CHOICE, AT(sai_normalize), .def = "none",
-            .meta = "none|max", .group = "training", .verbs = TRAINS, .idle = PLAN,
-            .needs = "optimizer=sgd-sai", .resumed = RESUMED_WARNED,
-            .brief = "scales of sgd-sai by the greatest",
-            .help = "scales of --optimizer sgd-sai: none as its package has them, max divided by "
-                    "the greatest, as in its paper"),
-    OPT_ROW(.name = "sai-statistics", .type = OPT_CHOICE, AT(sai_statistics), .def = "block",
-            .meta = "block|shard", .group = "training", .verbs = TRAINS,
-            .needs = "optimizer=sgd-sai", .resumed = RESUMED_WARNED,
-            .brief = "what sgd-sai measures",
-            .help = "what --optimizer sgd-sai measures: block whole tensors, the same in any "
-                    "layout; shard, as its package, the part of a tensor-parallel process"),
-    OPT_ROW(.name = "muon-momentum", .type = OPT_REAL, AT(muon_momentum), .def = "0.95", .max = 1,
-            .meta = "X", .group = "training", .verbs = TRAINS, .idle = PLAN,
-            .needs = "optimizer=muon", .resumed = RESUMED_WARNED,
-            .help = "momentum of the matrices of --optimizer muon"),
-    OPT_ROW(.name = "muon-nesterov", .type = OPT_SWITCH, AT(muon_nesterov), .def = "true",
-            .group = "training", .verbs = TRAINS, .idle = PLAN, .needs = "optimizer=muon",
-            .resumed = RESUMED_WARNED, .brief = "Nesterov's momentum for muon",
-            .help = "Nesterov's momentum for --optimizer muon, as published"),
-    OPT_ROW(.name = "muon-num-ns-steps", .type = OPT_INT, AT(muon_steps), .def = "5", .min = 1,
-            .max = 99, .meta = "N", .group = "training", .verbs = TRAINS, .needs = "optimizer=muon",
-            .resumed = RESUMED_WARNED, .brief = "Newton-Schulz steps of muon",
-            .help = "Newton-Schulz steps that make a step of --optimizer muon orthogonal"),
-    OPT_ROW(.name = "muon-scale-mode", .type = OPT_CHOICE, AT(muon_scale), .def = "shape_scaling",
-            .meta = "shape_scaling|spectral|unit_rms_norm", .group = "training", .verbs = TRAINS,
-            .idle = PLAN, .needs = "optimizer=muon", .resumed = RESUMED_WARNED,
-            .brief = "size of a step of muon by the shape",
-            .help = "what --optimizer muon multiplies a step of a matrix by: shape_scaling "
-                    "sqrt(max(1, rows / columns)), spectral sqrt(max(rows, columns)), "
-                    "unit_rms_norm sqrt(rows / columns)"),
-    OPT_ROW(.name = "muon-extra-scale-factor", .type = OPT_REAL, AT(muon_extra), .def = "1",
-            .max = 1e6, .meta = "X", .group = "training", .verbs = TRAINS, .idle = PLAN,
-            .needs = "optimizer=muon", .resumed = RESUMED_WARNED,
-            .brief = "further factor of a step of muon",
-            .help = "further factor of a step of --optimizer muon; 0.2 with spectral gives steps "
-                    "of AdamW's size"),
+    OPTIMIZER_ROWS(struct train_options, tuning, TRAINS, PLAN),
     OPT_ROW(.name = "clip-grad", .type = OPT_REAL, AT(clip_grad), .def = "1.0", .max = 1e9,
             .meta = "X", .group = "training", .verbs = TRAINS, .idle = PLAN,
             .resumed = RESUMED_WARNED, .brief = "largest gradient norm, 0 for no limit",

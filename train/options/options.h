@@ -54,11 +54,7 @@ struct train_options {
     double clip_grad, beta1, beta2, adam_eps;
     int optimizer; /* enum optimizer */
     double sgd_momentum;
-    int sai_normalize, sai_statistics; /* 1: max; 1: shard */
-    double muon_momentum, muon_extra;
-    bool muon_nesterov;
-    int64_t muon_steps;
-    int muon_scale; /* enum muon_scale */
+    struct optim_tuning tuning;
     int64_t seed;
     /* checkpoints */
     const char *save, *load;

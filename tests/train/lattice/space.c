@@ -193,12 +193,12 @@ struct cell space_cell(const struct space *s, size_t number)
     const struct space_cell *at = &s->at[number];
     struct cell c = s->base[at->base];
     c.optimizer = at->optimizer;
-    c.tuning = (struct optim_tuning){.sai_max = at->optimizer == OPTIM_SAI_PLAIN,
-                                     .muon_momentum = 0.95,
-                                     .muon_extra = 1,
-                                     .muon_nesterov = true,
-                                     .muon_scale = MUON_SHAPE_SCALING,
-                                     .muon_steps = 5};
+    c.tuning = (struct optim_tuning){.sai.max = at->optimizer == OPTIM_SAI_PLAIN,
+                                     .muon.momentum = 0.95,
+                                     .muon.extra = 1,
+                                     .muon.nesterov = true,
+                                     .muon.scale = MUON_SHAPE_SCALING,
+                                     .muon.steps = 5};
     c.layout = at->layout;
     c.recompute = at->recompute;
     c.overlap = at->overlap;

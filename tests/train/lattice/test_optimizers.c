@@ -58,11 +58,11 @@ static void run_layouts(struct cell c, int every)
     cell_single_finish(&single);
 }
 
-static const struct optim_tuning plain = {.muon_momentum = 0.95,
-                                          .muon_extra = 1,
-                                          .muon_nesterov = true,
-                                          .muon_scale = MUON_SHAPE_SCALING,
-                                          .muon_steps = 5};
+static const struct optim_tuning plain = {.muon.momentum = 0.95,
+                                          .muon.extra = 1,
+                                          .muon.nesterov = true,
+                                          .muon.scale = MUON_SHAPE_SCALING,
+                                          .muon.steps = 5};
 
 static struct cell cell_of(int model, enum optim_kind kind)
 {
@@ -81,7 +81,7 @@ static void optimizer_in_layouts(enum optim_kind kind, bool max)
     int before = cells;
     for (int model = 0; model < 3; model++) {
         struct cell c = cell_of(model, kind);
-        c.tuning.sai_max = max;
+        c.tuning.sai.max = max;
         run_layouts(c, model == 2 ? 61 : 17);
     }
     printf("# %d cells\n", cells - before);

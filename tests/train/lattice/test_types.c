@@ -473,7 +473,7 @@ static void weights_follow_their_master(void)
                              .layout = cell_layout(&all[i / 2]),
                              .real = i % 2 ? DTYPE_F16 : DTYPE_BF16,
                              .optimizer = (enum optim_kind)kind,
-                             .tuning = {.muon_momentum = 0.95, .muon_extra = 1, .muon_steps = 5},
+                             .tuning = {.muon.momentum = 0.95, .muon.extra = 1, .muon.steps = 5},
                              .micros = 2,
                              .steps = 1,
                              .scale = {.first = SCALE},

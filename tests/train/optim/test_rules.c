@@ -121,7 +121,7 @@ static void sai_steps(enum optim_kind kind, bool max)
     static double want[MOST], m[MOST], gsnr[256];
     const double lr = 0.01, wd = 0.1, mu = kind == OPTIM_SAI ? 0.9 : 0;
     double most = 0;
-    open_rank(kind, (struct optim_tuning){.sai_max = max});
+    open_rank(kind, (struct optim_tuning){.sai.max = max});
     T_CHECK(rank.params.n <= 256);
     memcpy(want, rank.zero.weights.data, (size_t)rank.params.elements * sizeof(*want));
     for (int t = 1; t <= 2; t++) {
@@ -166,9 +166,9 @@ static void sai_measures_the_first_step_taken(void)
     open_rank(OPTIM_SAI, (struct optim_tuning){0});
     set_gradients(1);
     ((double *)rank.zero.grads.data)[3] = NAN;
-    memcpy(rank.optim.gsnr.data, before, sizeof(before));
+    memcpy(((struct sai *)rank.optim.own)->gsnr.data, before, sizeof(before));
     tiny_update(&rank, 0.01, 0, 1);
-    T_NEAR(*(double *)rank.optim.gsnr.data, 7, 0);
+    T_NEAR(*(double *)((struct sai *)rank.optim.own)->gsnr.data, 7, 0);
     double factor = set_gradients(2);
     double want = plain_gsnr(&rank.params.at[0], rank.zero.grads.data, factor);
     tiny_update(&rank, 0.01, 0, 1);
@@ -189,13 +189,13 @@ static double muon_number(int i, int step)
 /* One matrix, by the parts that muon.c is made of, against torch's own. */
 static void muon_is_torchs(void)
 {
-    open_rank(OPTIM_MUON, (struct optim_tuning){.muon_steps = 5});
+    open_rank(OPTIM_MUON, (struct optim_tuning){.muon.steps = 5});
     for (size_t c = 0; c < sizeof(muon_torch) / sizeof(muon_torch[0]); c++) {
         int rows = muon_torch[c].rows, columns = muon_torch[c].columns, n = rows * columns;
         double p[48], m[48] = {0}, g[48], u[48], one = 1;
         int32_t go = 0;
-        const struct optim_tuning t = {.muon_scale = muon_torch[c].scale,
-                                       .muon_extra = muon_torch[c].extra};
+        const struct optim_tuning t = {.muon.scale = muon_torch[c].scale,
+                                       .muon.extra = muon_torch[c].extra};
         for (int i = 0; i < n; i++)
             p[i] = muon_number(i, 0);
         struct step_values values = step_values_make(0.02, 0.1, 1, 0, 0);
@@ -216,7 +216,7 @@ static void muon_is_torchs(void)
                                               .skip = tensor_1d(&go, DTYPE_I32, 1),
                                               .values = f64(&values.lr, STEP_VALUES),
                                               .decays = true,
-                                              .scale = muon_scale_of(&t, rows, columns)});
+                                              .scale = muon_scale_of(&t.muon, rows, columns)});
         }
         for (int i = 0; i < n; i++) {
             T_NEAR(p[i], muon_torch[c].exact[i], 1e-7);
@@ -232,7 +232,7 @@ static void muon_takes_each_matrix_by_itself(void)
     static double before[MOST], u[MOST];
     const double lr = 0.01, wd = 0.1;
     const struct optim_tuning t = {
-        .muon_momentum = 0.9, .muon_extra = 1, .muon_nesterov = true, .muon_steps = 5};
+        .muon.momentum = 0.9, .muon.extra = 1, .muon.nesterov = true, .muon.steps = 5};
     open_rank(OPTIM_MUON, t);
     memcpy(before, rank.zero.weights.data, (size_t)rank.params.elements * sizeof(*before));
     double factor = set_gradients(1), *g = rank.zero.grads.data, *w = rank.zero.weights.data;
@@ -241,7 +241,7 @@ static void muon_takes_each_matrix_by_itself(void)
         const struct param *p = &rank.params.at[i];
         bool muon = p->rank == 2 && p->kind != PARAM_EMBED && p->kind != PARAM_POSITION &&
                     p->kind != PARAM_HEAD;
-        T_EQ(muon_takes(p), muon);
+        T_EQ(muon_rules[0].takes(p), muon);
         for (int s = 0; s < p->sources; s++) {
             int64_t at = p->offset + p->source[s].row * p->size[1], rows = p->source[s].count[0];
             int64_t n = rows * p->size[1];
@@ -252,7 +252,7 @@ static void muon_takes_each_matrix_by_itself(void)
             for (int64_t k = 0; k < n; k++) {
                 double x = g[at + k] * factor, keep = 1 - lr * (p->rank == 2 ? wd : 0);
                 double step =
-                    muon ? muon_scale_of(&t, rows, p->size[1]) * u[k] : x / (fabs(x) + 1e-8);
+                    muon ? muon_scale_of(&t.muon, rows, p->size[1]) * u[k] : x / (fabs(x) + 1e-8);
                 T_NEAR(w[at + k], before[at + k] * keep - lr * step, 1e-9);
             }
         }

@@ -140,7 +140,7 @@ static void steps_by(enum optim_kind optimizer, struct spec spec, bool cut)
     there.optimizer = here.optimizer = optimizer;
     there.momentum = here.momentum = 0.9;
     there.tuning = here.tuning = (struct optim_tuning){
-        .muon_momentum = 0.95, .muon_extra = 0.2, .muon_nesterov = true, .muon_steps = 5};
+        .muon.momentum = 0.95, .muon.extra = 0.2, .muon.nesterov = true, .muon.steps = 5};
     there.documents = here.documents = cut;
     open_rank(&gpu, &there);
     open_rank(&cpu, &here);
