@@ -34,30 +34,6 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_delta(const flash_j
         j.delta[head * j.n + row] = sum;
 }
 
-/* Rows of dk and dv that are no sequence's become zeros; a block looks after ZERO_ROWS of them. */
-enum { ZERO_ROWS = 128 };
-
-template <class T>
-static __global__ void __launch_bounds__(TILE_THREADS) flash_zero(const flash_job<T> j)
-{
-    __shared__ bool has_keys[ZERO_ROWS];
-    const int64_t first = (int64_t)blockIdx.x * ZERO_ROWS;
-    for (int r = (int)threadIdx.x; r < ZERO_ROWS; r += TILE_THREADS)
-        has_keys[r] = false;
-    __syncthreads();
-    for (int64_t s = threadIdx.x; s < j.sequences; s += TILE_THREADS) {
-        int64_t begin = j.k_start[s] - first, end = begin + j.k_len[s];
-        for (int64_t r = begin > 0 ? begin : 0; r < end && r < ZERO_ROWS; r++)
-            has_keys[r] = true;
-    }
-    __syncthreads();
-    for (int r = 0; r < ZERO_ROWS && first + r < j.keys; r++)
-        for (int c = (int)threadIdx.x; !has_keys[r] && c < j.groups * j.dim; c += TILE_THREADS) {
-            j.dk.at(first + r, 0, j.dim)[c] = T(0.0f);
-            j.dv.at(first + r, 0, j.dim)[c] = T(0.0f);
-        }
-}
-
 /* ---- dq
  * ------------------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "train/ops/cuda/attend.h"
+#include "train/ops/cuda/flash_f32.h"
 #include "train/ops/cuda/gemm/gemms.h"
 #include "train/ops/cuda/kernels.h"
 #include "train/ops/cuda/gemm/lt.h"
@@ -19,7 +20,7 @@ struct cuda_ops {
     struct lt *lt; /* NULL while the device is not open */
     struct attend *attend;
     struct gemms *gemms;
-    bool tf32; /* products of F32 */
+    bool tf32; /* products of F32, those of attention too */
     bool tune;
 };
 
@@ -166,15 +167,28 @@ static void cuda_matmul(struct ops *o, const void *args, void *scratch)
 /* ---- attention: cuDNN's, else our own ----------------------------------------------------------
  */
 
+static enum f32_products products_of(const struct ops *o)
+{
+    return state_of(o)->tf32 ? F32_TF32 : F32_EXACT;
+}
+
 static void run_attention(struct ops *o, const void *args, void *scratch)
 {
-    if (!attend_forward(state_of(o)->attend, args, scratch))
+    if (attend_forward(state_of(o)->attend, args, scratch))
+        return;
+    if (flash_f32_takes(&o->dev->desc, args, products_of(o)))
+        flash_f32_attention(o->dev, args, products_of(o));
+    else
         cuda_attention(o, args, scratch);
 }
 
 static void run_attention_bwd(struct ops *o, const void *args, void *scratch)
 {
-    if (!attend_backward(state_of(o)->attend, args, scratch))
+    if (attend_backward(state_of(o)->attend, args, scratch))
+        return;
+    if (flash_f32_takes_bwd(&o->dev->desc, args, products_of(o)))
+        flash_f32_attention_bwd(o->dev, args, products_of(o), scratch);
+    else
         cuda_attention_bwd(o, args, scratch);
 }
 
@@ -188,8 +202,12 @@ static size_t attention_scratch(const struct dev_desc *d, const void *args)
 static size_t attention_bwd_scratch(const struct dev_desc *d, const void *args)
 {
     const struct attention_bwd_args *b = args;
-    size_t own = cuda_attention_bwd_scratch(d, args), other = attention_scratch(d, &b->fwd);
-    return own > other ? own : other;
+    const size_t sizes[] = {cuda_attention_bwd_scratch(d, args), flash_f32_bwd_scratch(b),
+                            attention_scratch(d, &b->fwd)};
+    size_t most = sizes[0];
+    for (int i = 1; i < 3; i++)
+        most = sizes[i] > most ? sizes[i] : most;
+    return most;
 }
 
 static int prepare_attention(struct ops *o, const void *args, struct err *e)
