@@ -2,9 +2,9 @@
 
 /*
  * TFLOP/s of causal attention in bf16, forward and backward: cuDNN deterministic, cuDNN with atomic
- * adds, our own kernels: those for the device, and those of every device. Half of the products of a
- * square count, the backward as 2.5 forwards. Medians of events; packed rows of q, k and v. One
- * GPU, no arguments.
+ * adds, our own kernels: those for the device, and those of every device; and of our own in fp32
+ * and TF32. Half of the products of a square count, the backward as 2.5 forwards. Medians of
+ * events; packed rows of q, k and v. One GPU, no arguments.
  */
 
 #include <math.h>
@@ -15,6 +15,7 @@
 #include "base/core/mem.h"
 #include "base/core/rng.h"
 #include "train/ops/cuda/flash.h"
+#include "train/ops/cuda/flash_f32.h"
 #include "train/ops/cuda/sdpa.h"
 #include "train/tensor/cuda/dev_cuda.h"
 
@@ -30,8 +31,10 @@ struct form {
 
 struct bench {
     struct form f;
+    enum dtype type;
     struct sdpa_plan *plan; /* or NULL: ours */
     enum flash_kernels kernels;
+    enum f32_products products; /* in F32 */
     struct sdpa_tensors t;
     struct attention_bwd_args args;
     void *workspace;
@@ -45,11 +48,12 @@ static void or_exit(int code, const struct err *e)
     }
 }
 
-static void *numbers(int64_t count)
+static void *numbers(enum dtype type, int64_t count)
 {
+    const size_t each = dtype_size(type);
     float *x = mem_new(PATTERN, sizeof(float));
     uint16_t *bits = mem_new(PATTERN, 2);
-    char *p = slab_bytes(&memory, (size_t)count * 2);
+    char *p = slab_bytes(&memory, (size_t)count * each);
     rng_normal(1, RNG_TEST, 3, 0, PATTERN, x);
     for (int64_t i = 0; i < PATTERN; i++) {
         uint32_t u;
@@ -57,17 +61,21 @@ static void *numbers(int64_t count)
         bits[i] = (uint16_t)(u >> 16);
     }
     for (int64_t i = 0; i < count; i += PATTERN)
-        dev.fn->copy(&dev, STREAM_COMPUTE, p + 2 * i, bits,
-                     (size_t)(count - i < PATTERN ? count - i : PATTERN) * 2);
+        dev.fn->copy(&dev, STREAM_COMPUTE, p + (size_t)i * each,
+                     type == DTYPE_F32 ? (void *)x : bits,
+                     (size_t)(count - i < PATTERN ? count - i : PATTERN) * each);
     dev.fn->sync(&dev, STREAM_COMPUTE);
     free(x);
     free(bits);
     return p;
 }
 
-static struct tensor heads(void *p, int64_t n, int64_t count, int64_t dim, int64_t stride)
+/* `count` heads from the first-th number of each row on. */
+static struct tensor heads(const struct bench *b, const void *p, int64_t first, int64_t count,
+                           int64_t stride)
 {
-    struct tensor t = tensor_nd(p, DTYPE_BF16, 3, (const int64_t[]){n, count, dim});
+    struct tensor t = tensor_nd((char *)p + (size_t)first * dtype_size(b->type), b->type, 3,
+                                (const int64_t[]){b->f.batch * b->f.tokens, count, b->f.dim});
     t.stride = stride;
     return t;
 }
@@ -85,36 +93,38 @@ static struct tensor series(int64_t count, int64_t first, int64_t step)
     return t;
 }
 
-static void make(struct bench *b, struct form f)
+/* b->f and b->type are given. */
+static void make(struct bench *b)
 {
-    int64_t n = f.batch * f.tokens, q = f.heads * f.dim, k = f.groups * f.dim, row = q + 2 * k;
-    *b = (struct bench){.f = f};
+    const struct form f = b->f;
+    const int64_t n = f.batch * f.tokens, q = f.heads * f.dim, k = f.groups * f.dim,
+                  row = q + 2 * k;
+    const size_t each = dtype_size(b->type);
     slab_reset(&memory, 0);
-    char *qkv = numbers(n * row), *dqkv = slab_bytes(&memory, (size_t)(n * row) * 2);
+    char *qkv = numbers(b->type, n * row), *dqkv = slab_bytes(&memory, (size_t)(n * row) * each);
     b->t = (struct sdpa_tensors){.q = qkv,
-                                 .k = qkv + 2 * q,
-                                 .v = qkv + 2 * (q + k),
-                                 .o = slab_bytes(&memory, (size_t)(n * q) * 2),
+                                 .k = qkv + (size_t)q * each,
+                                 .v = qkv + (size_t)(q + k) * each,
+                                 .o = slab_bytes(&memory, (size_t)(n * q) * each),
                                  .lse = slab_bytes(&memory, (size_t)(n * f.heads) * 4),
-                                 .dout = numbers(n * q),
+                                 .dout = numbers(b->type, n * q),
                                  .dq = dqkv,
-                                 .dk = dqkv + 2 * q,
-                                 .dv = dqkv + 2 * (q + k)};
-    b->args =
-        (struct attention_bwd_args){.fwd = {.o = heads(b->t.o, n, f.heads, f.dim, q),
-                                            .lse = tensor_2d(b->t.lse, DTYPE_F32, f.heads, n),
-                                            .q = heads(qkv, n, f.heads, f.dim, row),
-                                            .k = heads(qkv + 2 * q, n, f.groups, f.dim, row),
-                                            .v = heads(qkv + 2 * (q + k), n, f.groups, f.dim, row),
-                                            .q_start = series(f.batch + 1, 0, f.tokens),
-                                            .k_start = series(f.batch, 0, f.tokens),
-                                            .k_len = series(f.batch, f.tokens, 0),
-                                            .max_len = f.tokens,
-                                            .scale = 1 / sqrtf((float)f.dim)},
-                                    .dout = heads((void *)b->t.dout, n, f.heads, f.dim, q),
-                                    .dq = heads(dqkv, n, f.heads, f.dim, row),
-                                    .dk = heads(dqkv + 2 * q, n, f.groups, f.dim, row),
-                                    .dv = heads(dqkv + 2 * (q + k), n, f.groups, f.dim, row)};
+                                 .dk = dqkv + (size_t)q * each,
+                                 .dv = dqkv + (size_t)(q + k) * each};
+    b->args = (struct attention_bwd_args){.fwd = {.o = heads(b, b->t.o, 0, f.heads, q),
+                                                  .lse = tensor_2d(b->t.lse, DTYPE_F32, f.heads, n),
+                                                  .q = heads(b, qkv, 0, f.heads, row),
+                                                  .k = heads(b, qkv, q, f.groups, row),
+                                                  .v = heads(b, qkv, q + k, f.groups, row),
+                                                  .q_start = series(f.batch + 1, 0, f.tokens),
+                                                  .k_start = series(f.batch, 0, f.tokens),
+                                                  .k_len = series(f.batch, f.tokens, 0),
+                                                  .max_len = f.tokens,
+                                                  .scale = 1 / sqrtf((float)f.dim)},
+                                          .dout = heads(b, b->t.dout, 0, f.heads, q),
+                                          .dq = heads(b, dqkv, 0, f.heads, row),
+                                          .dk = heads(b, dqkv, q, f.groups, row),
+                                          .dv = heads(b, dqkv, q + k, f.groups, row)};
 }
 
 static void issue(struct bench *b, bool backward)
@@ -123,6 +133,10 @@ static void issue(struct bench *b, bool backward)
         sdpa_backward(cudnn, b->plan, &b->t, b->workspace);
     else if (b->plan)
         sdpa_forward(cudnn, b->plan, &b->t, b->workspace);
+    else if (b->type == DTYPE_F32 && backward)
+        flash_f32_attention_bwd(&dev, &b->args, b->products, b->workspace);
+    else if (b->type == DTYPE_F32)
+        flash_f32_attention(&dev, &b->args.fwd, b->products);
     else if (backward)
         flash_attention_bwd(&dev, &b->args, b->kernels, b->workspace);
     else
@@ -156,10 +170,9 @@ static double rate(struct bench *b, bool backward)
 /* deterministic: 1 and 0 for cuDNN's two backwards, -1 for our own kernels. */
 static void measure(struct form f, int deterministic, enum flash_kernels kernels)
 {
-    struct bench b;
+    struct bench b = {.f = f, .type = DTYPE_BF16, .kernels = kernels};
     struct err e;
-    make(&b, f);
-    b.kernels = kernels;
+    make(&b);
     int64_t q = f.heads * f.dim, row = q + 2 * f.groups * f.dim;
     struct sdpa_shape shape = {.batch = f.batch,
                                .tokens = f.tokens,
@@ -182,6 +195,17 @@ static void measure(struct form f, int deterministic, enum flash_kernels kernels
         sdpa_plan_free(cudnn, b.plan);
 }
 
+/* Our own kernels in F32. */
+static void measure_f32(struct form f, enum f32_products products)
+{
+    struct bench b = {.f = f, .type = DTYPE_F32, .products = products};
+    make(&b);
+    b.workspace = slab_bytes(&memory, flash_f32_bwd_scratch(&b.args));
+    double forward = rate(&b, false);
+    printf("%8.1f /%5.1f", forward, rate(&b, true));
+    fflush(stdout);
+}
+
 int main(void)
 {
     static const struct form forms[] = {
@@ -195,9 +219,9 @@ int main(void)
     slab_init(&memory, "memory", PLACE_DEVICE);
     slab_bytes(&memory, (size_t)32 << 30);
     or_exit(slab_bind(&memory, &dev, &e), &e);
-    printf("%s, cuDNN %s; TFLOP/s forward / backward\n%-34s%14s%14s%14s%14s\n", dev.desc.name,
-           sdpa_version(cudnn), "sequences, tokens, heads, of", "deterministic", "atomic adds",
-           "ours", "portable");
+    printf("%s, cuDNN %s; TFLOP/s forward / backward\n%-34s%14s%14s%14s%14s%15s%15s\n",
+           dev.desc.name, sdpa_version(cudnn), "sequences, tokens, heads, of", "deterministic",
+           "atomic adds", "ours", "portable", "fp32", "TF32");
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         const struct form f = forms[i];
         printf("%3lld x %-6lld %3lld on %-3lld of %-11lld", (long long)f.batch, (long long)f.tokens,
@@ -206,6 +230,8 @@ int main(void)
         measure(f, 0, FLASH_FASTEST);
         measure(f, -1, FLASH_FASTEST);
         measure(f, -1, FLASH_PORTABLE);
+        measure_f32(f, F32_EXACT);
+        measure_f32(f, F32_TF32);
         printf("\n");
     }
     slab_release(&memory, &dev);
