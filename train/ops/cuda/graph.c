@@ -205,6 +205,34 @@ struct node graph_causal(struct graph *g, struct node scores, struct node otherw
     return y;
 }
 
+struct node graph_window(struct graph *g, struct node scores, struct node window,
+                         struct node otherwise)
+{
+    struct node row = index_along(g, scores, 2), column = index_along(g, scores, 3);
+    struct node end = graph_virtual(g, scores.shape, CUDNN_DATA_FLOAT);
+    struct node mask = graph_virtual(g, scores.shape, CUDNN_DATA_BOOLEAN);
+    struct node y = graph_virtual(g, scores.shape, CUDNN_DATA_FLOAT);
+    graph_pointwise_to(g, CUDNN_POINTWISE_ADD, &column, &window, NULL, &end);
+    pointwise(g, mode_desc(g, CUDNN_POINTWISE_CMP_GT, CUDNN_DATA_BOOLEAN, -1), &end, &row, NULL,
+              &mask);
+    graph_pointwise_to(g, CUDNN_POINTWISE_BINARY_SELECT, &scores, &otherwise, &mask, &y);
+    return y;
+}
+
+struct node graph_derivative(struct graph *g, cudnnPointwiseMode_t mode, struct node x,
+                             struct node dy)
+{
+    struct node dx = graph_virtual(g, x.shape, CUDNN_DATA_FLOAT);
+    cudnnBackendDescriptor_t how = mode_desc(g, mode, CUDNN_DATA_FLOAT, -1);
+    cudnnBackendDescriptor_t op = create(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    set_desc(g, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
+    set_desc(g, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x.desc);
+    set_desc(g, op, CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, dy.desc);
+    set_desc(g, op, CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, dx.desc);
+    add(g, op, "derivative");
+    return dx;
+}
+
 void graph_matmul(struct graph *g, struct node a, struct node b, struct node c)
 {
     cudnnBackendDescriptor_t how = create(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR);

@@ -34,7 +34,7 @@ struct cudnn {
 
 int cudnn_functions(const struct library *l, struct cudnn *ret, struct err *e);
 
-enum { GRAPH_DESCRIPTORS = 192, GRAPH_OPS = 40 };
+enum { GRAPH_DESCRIPTORS = 256, GRAPH_OPS = 40 };
 
 struct graph {
     const struct cudnn *fn;
@@ -77,6 +77,12 @@ struct node graph_pointwise(struct graph *g, cudnnPointwiseMode_t mode, struct n
 struct node graph_unary(struct graph *g, cudnnPointwiseMode_t mode, struct node x);
 /* Scores where query row >= key column, `otherwise` elsewhere. */
 struct node graph_causal(struct graph *g, struct node scores, struct node otherwise);
+/* Scores where key column + window > query row; `window` is a value. */
+struct node graph_window(struct graph *g, struct node scores, struct node window,
+                         struct node otherwise);
+/* The derivative of a function of x (a mode that ends in _BWD) times dy. */
+struct node graph_derivative(struct graph *g, cudnnPointwiseMode_t mode, struct node x,
+                             struct node dy);
 void graph_matmul(struct graph *g, struct node a, struct node b, struct node c);
 void graph_reduce(struct graph *g, cudnnReduceTensorOp_t how, struct node x, struct node y);
 void graph_reshape(struct graph *g, struct node x, struct node y);

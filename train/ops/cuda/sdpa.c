@@ -28,6 +28,8 @@ enum id {
     ID_SCALE,
     ID_NOTHING, /* -INFINITY */
     ID_ONE,
+    ID_CAP,
+    ID_WINDOW,
     ID_END
 };
 
@@ -43,6 +45,7 @@ struct sdpa {
 
 struct sdpa_plan {
     struct sdpa_shape shape;
+    float window; /* of the shape, as cuDNN takes it */
     cudnnBackendDescriptor_t forward, backward;
     size_t forward_bytes, backward_bytes; /* of cuDNN's workspace */
 };
@@ -123,7 +126,7 @@ struct build {
     struct graph g;
     const struct sdpa_shape *s;
     cudnnDataType_t type;
-    struct node scale, nothing;
+    struct node scale, nothing, cap;
 };
 
 /* [batch, heads, tokens, dim] of rows that are `stride` apart. */
@@ -154,6 +157,27 @@ static void begin(struct build *b, const struct cudnn *fn, const struct sdpa_sha
     b->scale = graph_value(&b->g, ID_SCALE);
     if (s->causal)
         b->nothing = graph_value(&b->g, ID_NOTHING);
+    if (s->cap > 0)
+        b->cap = graph_value(&b->g, ID_CAP);
+}
+
+/* What the softmax takes: products scaled, capped and masked. *ret_capped is what the cap's tanh
+ * takes. */
+static struct node scores(struct build *b, struct node raw, struct node *ret_capped)
+{
+    const struct sdpa_shape *s = b->s;
+    struct graph *g = &b->g;
+    struct node score = graph_pointwise(g, CUDNN_POINTWISE_MUL, raw, b->scale);
+    if (s->cap > 0) {
+        *ret_capped = graph_pointwise(g, CUDNN_POINTWISE_DIV, score, b->cap);
+        struct node capped = graph_unary(g, CUDNN_POINTWISE_TANH_FWD, *ret_capped);
+        score = graph_pointwise(g, CUDNN_POINTWISE_MUL, capped, b->cap);
+    }
+    if (s->causal)
+        score = graph_causal(g, score, b->nothing);
+    if (s->window)
+        score = graph_window(g, score, graph_value(g, ID_WINDOW), b->nothing);
+    return score;
 }
 
 /*
@@ -171,9 +195,7 @@ static void forward_graph(struct build *b)
     struct node lse = graph_memory(g, ID_LSE, per_query(s), CUDNN_DATA_FLOAT);
     struct node raw = graph_virtual(g, pairs(s), CUDNN_DATA_FLOAT);
     graph_matmul(g, q, k, raw);
-    struct node score = graph_pointwise(g, CUDNN_POINTWISE_MUL, raw, b->scale);
-    if (s->causal)
-        score = graph_causal(g, score, b->nothing);
+    struct node before_cap, score = scores(b, raw, &before_cap);
     struct node max = graph_virtual(g, per_query(s), CUDNN_DATA_FLOAT);
     graph_reduce(g, CUDNN_REDUCE_TENSOR_MAX, score, max);
     struct node less = graph_pointwise(g, CUDNN_POINTWISE_SUB, score, max);
@@ -254,9 +276,7 @@ static void backward_graph(struct build *b)
     struct node sums = dout_sums(b, dout, o);
     struct node raw = graph_virtual(g, pairs(s), CUDNN_DATA_FLOAT);
     graph_matmul(g, q, k, raw);
-    struct node score = graph_pointwise(g, CUDNN_POINTWISE_MUL, raw, b->scale);
-    if (s->causal)
-        score = graph_causal(g, score, b->nothing);
+    struct node before_cap, score = scores(b, raw, &before_cap);
     struct node less = graph_pointwise(g, CUDNN_POINTWISE_SUB, score, lse);
     struct node p = graph_unary(g, CUDNN_POINTWISE_EXP, less);
     key_gradient(b, turned(b, p), dout, dv);
@@ -264,6 +284,11 @@ static void backward_graph(struct build *b)
     graph_matmul(g, dout, v, dp);
     struct node off = graph_pointwise(g, CUDNN_POINTWISE_SUB, dp, sums);
     struct node slope = graph_pointwise(g, CUDNN_POINTWISE_MUL, off, p);
+    if (s->cap > 0) {
+        struct node times = graph_pointwise(g, CUDNN_POINTWISE_MUL, slope, b->cap);
+        times = graph_derivative(g, CUDNN_POINTWISE_TANH_BWD, before_cap, times);
+        slope = graph_pointwise(g, CUDNN_POINTWISE_DIV, times, b->cap);
+    }
     struct node ds = graph_pointwise(g, CUDNN_POINTWISE_MUL, slope, b->scale);
     key_gradient(b, turned(b, ds), q, dk);
     query_gradient(b, ds, k, dq);
@@ -287,7 +312,7 @@ int sdpa_prepare(struct sdpa *s, const struct sdpa_shape *shape, struct sdpa_pla
                  struct err *e)
 {
     struct sdpa_plan *p = mem_new(1, sizeof(*p));
-    *p = (struct sdpa_plan){.shape = *shape};
+    *p = (struct sdpa_plan){.shape = *shape, .window = (float)shape->window};
     *ret = NULL;
     BUG_ON(shape->type != DTYPE_BF16 && shape->type != DTYPE_F16, "sdpa in %s",
            dtype_name(shape->type));
@@ -387,6 +412,10 @@ static void bind_forward(struct bindings *b, const struct sdpa_plan *p,
     bind(b, ID_SCALE, &p->shape.scale);
     if (p->shape.causal)
         bind(b, ID_NOTHING, &nothing);
+    if (p->shape.cap > 0)
+        bind(b, ID_CAP, &p->shape.cap);
+    if (p->shape.window)
+        bind(b, ID_WINDOW, &p->window);
 }
 
 void sdpa_forward(struct sdpa *s, const struct sdpa_plan *p, const struct sdpa_tensors *t,

@@ -26,6 +26,8 @@ struct sdpa_shape {
     } stride;
     enum dtype type; /* BF16, F16 */
     float scale;
+    float cap;      /* a score s becomes cap tanh(s / cap) before the mask; 0: s */
+    int64_t window; /* with causal: of the last `window` keys up to the query's own; 0: all */
     bool causal;
     bool deterministic; /* backward: dq without atomic adds, for batch * heads * tokens^2 * 2 bytes
                            of workspace */
