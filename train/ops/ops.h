@@ -182,6 +182,8 @@ struct attention_args {
     int64_t window;           /* 0: none */
     double seen; /* of the keys here the mean that a query sees: for its cost; 0: as max_len says */
     bool even;
+    bool any_order; /* the backward may add in an order that changes from run to run, and its bytes
+                       with it, where that is cheaper; false: in one order */
     float scale; /* of q k^T, usually 1 / sqrt(D) */
     float cap;   /* a score s becomes cap tanh(s / cap) before the mask; 0: s */
     struct dropout drop;

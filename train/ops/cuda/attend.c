@@ -88,24 +88,37 @@ static int64_t aligned(int64_t bytes)
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
+/* Of a form that cuDNN is asked for, whatever memory it takes. */
+static bool asked(const struct dev_desc *d, const struct attention_args *a)
+{
+    int64_t dim = a->q.size[2];
+    return a->even && d->capability >= OLDEST && a->max_len >= FEWEST_TOKENS && dim % 8 == 0 &&
+           dim <= 256 && a->drop.p <= 0 && a->k_len.size[0] && wide(a->q) && wide(a->k) &&
+           wide(a->v) && wide(a->o);
+}
+
+/* Bytes that the backward of one head in one sequence takes: shares of dq by key in one order, or
+ * one fp32 sum. */
+static int64_t head_bytes(const struct attention_args *a, int64_t length)
+{
+    return a->any_order ? length * a->q.size[2] * (int64_t)sizeof(float) : length * length * 2;
+}
+
 bool attend_cut(const struct dev_desc *d, const struct attention_args *a, struct attend_parts *ret)
 {
-    int64_t tokens = a->max_len, heads = a->q.size[1], groups = a->k.size[1], dim = a->q.size[2];
-    bool taken = a->even && d->capability >= OLDEST && tokens >= FEWEST_TOKENS && dim % 8 == 0 &&
-                 dim <= 256 && a->drop.p <= 0 && a->cap <= 0 && !a->window && a->k_len.size[0] &&
-                 wide(a->q) && wide(a->k) && wide(a->v) && wide(a->o);
-    if (!taken || (!tensor_none(a->lse) && a->lse.stride != a->q.size[0]))
+    int64_t groups = a->k.size[1], each = a->q.size[1] / groups; /* heads of a group */
+    int64_t length = (a->max_len + TILE - 1) / TILE * TILE;
+    if (!asked(d, a) || (!tensor_none(a->lse) && a->lse.stride != a->q.size[0]))
         return false;
-    int64_t length = (tokens + TILE - 1) / TILE * TILE, each = heads / groups;
-    int64_t one = each * length * length * 2; /* bytes of a group's heads in one sequence */
+    int64_t head = head_bytes(a, length), one = each * head; /* of a group in one sequence */
     if (one > most_bytes)
         return false;
     ret->sequences = divisor(a->k_len.size[0], attend_bytes / (one * groups));
     ret->groups = one * groups <= attend_bytes ? groups : divisor(groups, attend_bytes / one);
     int64_t part = ret->sequences * ret->groups * each; /* heads */
-    int64_t bytes = aligned(part * tokens * (int64_t)sizeof(float)) + part * length * length * 2;
+    int64_t bytes = aligned(part * a->max_len * (int64_t)sizeof(float)) + part * head;
     if (each > 1) /* gradients of keys and values for every query head */
-        bytes += 2 * part * length * dim * 2;
+        bytes += 2 * part * length * a->q.size[2] * 2;
     ret->bytes = (size_t)bytes + SLACK;
     return true;
 }
@@ -125,8 +138,10 @@ static struct sdpa_shape shape_of(const struct attention_args *a)
     s.stride.o = s.stride.dout = a->o.stride;
     s.type = a->q.dtype;
     s.scale = a->scale;
+    s.cap = a->cap;
+    s.window = a->window < a->max_len ? a->window : 0; /* else every key is in it */
     s.causal = true;
-    s.deterministic = true;
+    s.deterministic = !a->any_order;
     s.backward = !tensor_none(a->lse);
     return s;
 }
@@ -135,7 +150,7 @@ static struct attend_plan *find(const struct attend *a, const struct attention_a
 {
     struct attend_plan *p = a->plans;
     struct sdpa_shape s;
-    if (!args->even || args->drop.p > 0 || args->cap > 0 || args->window || !p)
+    if (!args->even || args->drop.p > 0 || !p)
         return NULL;
     s = shape_of(args);
     while (p && memcmp(&p->whole, &s, sizeof(s)) != 0)

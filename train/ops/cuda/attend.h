@@ -7,11 +7,13 @@
  * kernel for the shape, else our own (flash.h, attention.cu). It is chosen by shape while the step
  * is planned, so a run has one for each shape, and its forward and backward have the same.
  *
- * cuDNN is asked for rows of one length (`even` of struct attention_args) of 16 bits, without
- * dropout, window and cap. Its deterministic backward needs heads * tokens^2 * 2 bytes for each
- * sequence, so a call is made in parts of at most attend_bytes of these: some sequences, or some
- * heads of one. Each part costs six launches, and processors that idle while its last blocks end;
- * 2 GiB are what the logits of a part of the rows take, too, and at another time.
+ * cuDNN is asked for rows of one length (`even` of struct attention_args) of 16 bits without
+ * dropout, with windows and caps. Its deterministic backward needs heads * tokens^2 * 2 bytes for
+ * each sequence, also with a window, so a call is made in parts of at most attend_bytes of these:
+ * some sequences, or some heads of one. Each part costs six launches, and processors that idle
+ * while its last blocks end; 2 GiB are what the logits of a part of the rows take, too, and at
+ * another time. Where any order of its sums will do (`any_order`), it needs fp32 sums of dq
+ * instead.
  */
 
 #include "train/ops/ops.h"

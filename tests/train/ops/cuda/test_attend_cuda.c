@@ -30,6 +30,9 @@ static enum dtype type = DTYPE_BF16;
 struct form {
     int64_t sequences, tokens, heads, groups, dim;
     int64_t part_sequences, part_groups; /* expected */
+    int64_t window;
+    float cap;
+    bool any_order;
 };
 
 static struct dev gpu;
@@ -61,6 +64,9 @@ static struct attention_args call(struct form f, char *qkv, void *o, void *lse, 
                                        tensor_1d(rows + f.sequences + 1, DTYPE_I32, f.sequences),
                                    .max_len = f.tokens,
                                    .even = true,
+                                   .window = f.window,
+                                   .cap = f.cap,
+                                   .any_order = f.any_order,
                                    .scale = 1 / sqrtf((float)f.dim)};
 }
 
@@ -70,7 +76,7 @@ static void parts_fit_the_workspace(void)
         {64, 1024, 12, 12, 64, 64, 12}, {96, 1024, 12, 12, 64, 48, 12},
         {16, 1024, 25, 25, 64, 16, 25}, {4, 4096, 32, 8, 64, 2, 8},
         {1, 8192, 32, 8, 128, 1, 4},    {7, 1024, 32, 8, 128, 7, 8},
-        {1, 64, 1, 1, 8, 1, 1},
+        {1, 64, 1, 1, 8, 1, 1},         {4, 4096, 4, 1, 256, 4, 1, .window = 512},
     };
     static const struct dev_desc h100 = {.capability = 90}, v100 = {.capability = 70};
     struct attend_parts p;
@@ -93,11 +99,24 @@ static void parts_fit_the_workspace(void)
     b.drop.p = 0.1F;
     T_CHECK(!attend_cut(&h100, &b, &p));
     b = a;
-    b.window = 128;
-    T_CHECK(!attend_cut(&h100, &b, &p));
-    b = a;
     b.k.data = at + 8;
     T_CHECK(!attend_cut(&h100, &b, &p));
+}
+
+/* Shares of dq by key would take 8 GiB for the four heads of a group. */
+static void long_rows(void)
+{
+    static const struct dev_desc h100 = {.capability = 90};
+    const struct form f = {1, 32768, 32, 8, 64};
+    struct attend_parts p;
+    char *at = (char *)4096;
+    struct attention_args a = call(f, at, at, at, (int32_t *)at);
+    T_CHECK(!attend_cut(&h100, &a, &p));
+    a.any_order = true;
+    T_CHECK(attend_cut(&h100, &a, &p));
+    T_EQ(p.sequences, 1);
+    T_EQ(p.groups, 8);
+    T_CHECK(p.bytes < (size_t)1 << 30);
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------
@@ -218,7 +237,7 @@ static void compare(struct form f)
     printf("# attention: %s\n", ops.entry[OP_ATTENTION].backend);
     T_CHECK(f.tokens >= 64 || !strcmp(ops.entry[OP_ATTENTION].backend, "own"));
     const uint16_t *dx = x.bits + x.o / 2, *dy = y.bits + y.o / 2;
-    T_MEM(x.bits, again.bits, x.o + x.dqkv);
+    T_MEM(x.bits, again.bits, f.any_order ? x.o : x.o + x.dqkv);
     near("o", x.bits, y.bits, f, (const int64_t[]){0, q, q});
     near("dq", dx, dy, f, (const int64_t[]){0, q, row});
     near("dk", dx, dy, f, (const int64_t[]){q, k, row});
@@ -254,6 +273,27 @@ static void wide_heads(void)
     compare((struct form){.sequences = 4, .tokens = 1024, .heads = 16, .groups = 4, .dim = 128});
 }
 
+static void windows(void)
+{
+    compare((struct form){3, 1000, 8, 2, 64, .window = 256});
+    compare((struct form){2, 600, 8, 8, 96, .window = 511});
+    compare((struct form){2, 600, 4, 1, 256, .window = 100});
+    compare((struct form){2, 300, 4, 2, 128, .window = 300}); /* every key is in it */
+}
+
+static void caps(void)
+{
+    compare((struct form){2, 600, 8, 2, 64, .cap = 2});
+    compare((struct form){2, 600, 8, 4, 256, .window = 128, .cap = 2});
+}
+
+static void any_order(void)
+{
+    compare((struct form){3, 1000, 8, 2, 64, .any_order = true});
+    compare((struct form){2, 8192, 12, 12, 64, .any_order = true});
+    compare((struct form){2, 600, 4, 1, 256, .window = 100, .any_order = true});
+}
+
 /* Rows that cuDNN is not asked about are our kernels' with and without the promise. */
 static void few_tokens(void)
 {
@@ -269,6 +309,6 @@ static void fp16(void)
     type = DTYPE_BF16;
 }
 
-T_MAIN(T_CASE(parts_fit_the_workspace), T_CASE(one_part), T_CASE(odd_rows),
-       T_CASE(parts_of_sequences), T_CASE(parts_of_heads), T_CASE(wide_heads), T_CASE(few_tokens),
-       T_CASE(fp16))
+T_MAIN(T_CASE(parts_fit_the_workspace), T_CASE(long_rows), T_CASE(windows), T_CASE(caps),
+       T_CASE(any_order), T_CASE(one_part), T_CASE(odd_rows), T_CASE(parts_of_sequences),
+       T_CASE(parts_of_heads), T_CASE(wide_heads), T_CASE(few_tokens), T_CASE(fp16))
