@@ -25,6 +25,10 @@ err_has "warning: --tf32 has no effect: it is for fp32 on a GPU"
 err_has "warning: --tokens-per-pass has no effect: it is for a GPU"
 expect 0 "$TRAIN" run $tiny $cpu --train-iters 1 --no-save
 err_lacks "has no effect"
+expect 0 "$TRAIN" run $tiny $cpu --train-iters 1 --no-save --no-deterministic
+err_has "warning: --no-deterministic has no effect: it is for a GPU"
+expect 2 "$TRAIN" run $tiny $cpu --train-iters 1 --no-save --no-deterministic --deterministic-mode
+err_has "--no-deterministic and --deterministic-mode exclude each other"
 
 # resumes STOP OPTION...: a run of 12 steps that stops after STOP ends with the bytes of one that does not
 resumes() {

@@ -44,6 +44,7 @@ static void rank_take(struct rank *r)
         r->optim.grads = r->zero.grads;
         optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], &r->ops);
     }
+    r->model.any_order = c->any_order;
     r->model.frozen = c->frozen;
     r->model.frozen_id = c->frozen_id;
     r->model.stretches = c->documents ? c->micro_batch * c->seq_length : 0;

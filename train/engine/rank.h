@@ -100,6 +100,7 @@ struct rank_config {
     struct ops_narrow narrow;
     bool round;                       /* stochastically, what the optimizer keeps in BF16 */
     bool tf32;                        /* a GPU's products of F32 in TF32 */
+    bool any_order;                   /* attention's backward may add in any order */
     const struct ops_choice *choices; /* of algorithms, as in struct ops_config */
     size_t nchoices;
     bool tune;

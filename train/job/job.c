@@ -298,6 +298,9 @@ int job_set_length(struct job *j, enum model_use use, struct err *e)
 static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
 {
     const struct train_options *o = j->o;
+    if (o->any_order && o->deterministic)
+        return err_set(e, ERR_USAGE,
+                       "--no-deterministic and --deterministic-mode exclude each other");
     struct precision p = {.real = DTYPE_F32};
     int code = job_set_length(j, use, e);
     if (!code)
@@ -316,6 +319,7 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
                                 .narrow = p.narrow,
                                 .round = p.round,
                                 .tf32 = o->precision.tf32,
+                                .any_order = o->any_order,
                                 .choices = j->tune.at,
                                 .nchoices = j->tune.n,
                                 .tune = o->tune_gemm && use == MODEL_TRAIN && j->comm.world <= 1,
@@ -440,6 +444,8 @@ void job_introduce(const struct job *j)
         snprintf(on, sizeof(on), "%s", d->desc.name);
     if (j->o->precision.tf32 && (d->desc.host || j->rank.ops.real != DTYPE_F32))
         log_warn("--tf32 has no effect: it is for fp32 on a GPU");
+    if (j->o->any_order && d->desc.host)
+        log_warn("--no-deterministic has no effect: it is for a GPU");
     if (d->desc.host && opts_origin(j->opts, "tokens-per-pass") == FROM_FLAG)
         log_warn("--tokens-per-pass has no effect: it is for a GPU");
     if (j->rank.config.graphs == GRAPHS_ON && !j->rank.graphs.on)

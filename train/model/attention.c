@@ -23,6 +23,7 @@ struct attention_args attention_args_of(const struct model *m, const struct mode
         .max_len = p->past + p->max_len,
         .window = spec_window(m->spec, (FAULT("window_layers") ? 0 : m->stage.first) + l),
         .even = p->even && !cached,
+        .any_order = m->any_order,
         .scale = (float)(1.0 / sqrt(m->spec->query_scalar > 0 ? m->spec->query_scalar
                                                               : (double)m->spec->head_dim)),
         .cap = (float)m->spec->score_cap,

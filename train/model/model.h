@@ -127,6 +127,7 @@ struct model {
     int64_t sequences; /* most sequences in a micro-batch */
     int64_t stretches; /* most sequences of a micro-batch cut at ends of documents; 0: not cut */
     int64_t positions; /* longest sequence; capacity of the cache when decoding */
+    bool any_order;    /* attention's backward may add in any order */
     bool frozen; /* the embedding's row of frozen_id gets no gradient where tokens are looked up */
     int64_t frozen_id;
     int64_t merged;               /* micro-batches in a pass, one after the other; 0: 1 */

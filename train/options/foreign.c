@@ -179,7 +179,6 @@ const struct opt_foreign train_foreign[] = {
     WITHOUT("manual-gc", SWITCH, why_13),
     WITHOUT("manual-gc-interval", VALUE, why_13),
     WITHOUT("no-manual-gc-eval", SWITCH, why_13),
-    WITHOUT("deterministic-mode", SWITCH, why_14),
     WITHOUT("te-rng-tracker", SWITCH, why_14),
     WITHOUT("inference-rng-tracker", SWITCH, why_14),
     WITHOUT("rerun-mode", VALUE, why_14),

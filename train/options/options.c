@@ -437,6 +437,15 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "enable-cuda-graph", .type = OPT_SWITCH, AT(graphs_on), .group = "machine",
             .verbs = RUN | PLAN, .needs = "!cuda-graphs=off", .resumed = RESUMED_FREE,
             .help = "the same as --cuda-graphs on"),
+    OPT_ROW(.name = "no-deterministic", .type = OPT_SWITCH, AT(any_order), .group = "machine",
+            .verbs = RUN | PLAN, .resumed = RESUMED_WARNED,
+            .brief = "faster attention, other bits in each run",
+            .help = "on a GPU, let the backward of attention add in an order that changes from run "
+                    "to run: two runs are then not equal in every bit, and long sequences take "
+                    "less memory and time"),
+    OPT_ROW(.name = "deterministic-mode", .type = OPT_SWITCH, AT(deterministic), .group = "machine",
+            .verbs = RUN | PLAN, .resumed = RESUMED_FREE, .brief = "refuse --no-deterministic",
+            .help = "refuse --no-deterministic: without it, equal runs give equal bytes anyway"),
     OPT_ROW(.name = "kernels", .type = OPT_TEXT, AT(kernels), .unset = "the best available",
             .meta = "LEVEL", .group = "machine", .verbs = RUN | PLAN | EVAL | GENERATE,
             .resumed = RESUMED_FREE, .local = true, .brief = "highest instruction set to use",

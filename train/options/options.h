@@ -83,7 +83,7 @@ struct train_options {
     int device; /* enum train_device */
     const char *kernels, *library_path, *tune_gemm;
     int graphs; /* enum graphs_use */
-    bool graphs_on;
+    bool graphs_on, any_order, deterministic;
     bool dry_run, deepspeed;
     const char *deepspeed_config;
     int64_t exit_interval;
