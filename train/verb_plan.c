@@ -7,6 +7,7 @@
 
 #include "base/core/mem.h"
 #include "train/engine/memory_fit.h"
+#include "train/job/served.h"
 #include "train/hint/hint.h"
 #include "train/options/stages.h"
 
@@ -236,10 +237,12 @@ static void write_text(const struct plan_report *p, struct buf *out)
              mesh_world(j->layout.mesh) > 1 ? ", of all processes; of the one described:" : "");
     add_ops(p, out);
     add_traffic(p, out);
-    if (!p->job->rank.dev.desc.host)
-        buf_addf(out, "products        %s\nlaunches        %s\n",
-                 j->rank.ops.entry[OP_MATMUL].backend,
+    if (!p->job->rank.dev.desc.host) {
+        buf_addf(out, "products        %s\nattention       ", j->rank.ops.entry[OP_MATMUL].backend);
+        served_add(&p->stage[p->largest], out);
+        buf_addf(out, "\nlaunches        %s\n",
                  j->rank.graphs.on ? "CUDA graphs of forward and backward" : "kernel by kernel");
+    }
     if (j->layout.mesh.pp > 1)
         buf_addf(out, "bubble          %.1f %% of a step\n", 100 * p->bubble);
     buf_addf(out, "checkpoint      %.3f GB\n", (double)p->checkpoint / 1e9);
@@ -314,6 +317,28 @@ static void json_ops(const struct plan_report *p, struct buf *out)
     buf_adds(out, "}");
 }
 
+static void json_attention(const struct rank *r, struct buf *out)
+{
+    const struct ops *o = &r->ops;
+    struct ops_served s;
+    buf_adds(out, ", ");
+    jsonw_key(out, "attention");
+    buf_adds(out, "[");
+    for (size_t i = 0; o->served && o->served(o, i, &s); i++) {
+        buf_adds(out, i ? ", {" : "{");
+        jsonw_key(out, "by");
+        jsonw_string(out, s.by, strlen(s.by));
+        buf_adds(out, ", ");
+        jsonw_key(out, "form");
+        jsonw_string(out, s.form, strlen(s.form));
+        add_number(out, "layers", s.layers);
+        buf_adds(out, ", ");
+        jsonw_key(out, "loops");
+        buf_adds(out, s.loops ? "true}" : "false}");
+    }
+    buf_adds(out, "]");
+}
+
 static void write_json(const struct plan_report *p, struct buf *out)
 {
     const struct job *j = p->job;
@@ -338,6 +363,7 @@ static void write_json(const struct plan_report *p, struct buf *out)
     add_number(out, "flops", p->flops);
     buf_adds(out, "}");
     json_ops(p, out);
+    json_attention(&p->stage[p->largest], out);
     begin_object(out, "traffic");
     for (int g = 0; g < GROUP_COUNT; g++)
         if (p->traffic[g] > 0)
@@ -384,6 +410,8 @@ int verb_plan(struct opts *opts, struct err *e)
     struct plan_report p = {0};
     if (!code)
         code = make_report(&p, &j, e);
+    if (!code)
+        served_tell(&p.stage[p.largest]);
     if (!code) {
         if (j.o->json)
             write_json(&p, &b);

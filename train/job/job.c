@@ -12,6 +12,7 @@
 #include "base/core/program.h"
 #include "train/engine/state.h"
 #include "train/metrics/logline.h"
+#include "train/job/served.h"
 #include "train/job/watchdog.h"
 #include "train/job/checkpoint.h"
 
@@ -450,9 +451,11 @@ void job_introduce(const struct job *j)
         log_warn("--tokens-per-pass has no effect: it is for a GPU");
     if (j->rank.config.graphs == GRAPHS_ON && !j->rank.graphs.on)
         log_warn("--cuda-graphs on has no effect: it is for one process on a GPU");
-    if (!d->desc.host)
-        buf_addf(&b, "; products: %s, attention: %s", j->rank.ops.entry[OP_MATMUL].backend,
-                 j->rank.ops.entry[OP_ATTENTION].backend);
+    if (!d->desc.host) {
+        buf_addf(&b, "; products: %s, attention: ", j->rank.ops.entry[OP_MATMUL].backend);
+        served_add(&j->rank, &b);
+        served_tell(&j->rank);
+    }
     log_info("%lld parameters, %s; memory: %s", (long long)j->rank.params.parameters, on,
              buf_str(&b));
     if (model_merged(&j->rank.model) > 1)

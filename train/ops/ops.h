@@ -184,8 +184,8 @@ struct attention_args {
     bool even;
     bool any_order; /* the backward may add in an order that changes from run to run, and its bytes
                        with it, where that is cheaper; false: in one order */
-    float scale; /* of q k^T, usually 1 / sqrt(D) */
-    float cap;   /* a score s becomes cap tanh(s / cap) before the mask; 0: s */
+    float scale;    /* of q k^T, usually 1 / sqrt(D) */
+    float cap;      /* a score s becomes cap tanh(s / cap) before the mask; 0: s */
     struct dropout drop;
 };
 
@@ -395,6 +395,15 @@ struct ops_choice {
     double us, first_us; /* OPS_TIMED: microseconds of this one and of the first choice */
 };
 
+/* What serves the attention of some layers, in words that the table owns until it is closed. */
+struct ops_served {
+    const char *by, *form; /* "cuDNN 9.19.0", "window 512" */
+    const char *lacks;     /* why what is faster does not; "": nothing is */
+    int layers;            /* that were planned */
+    double times;          /* as long as the fastest would take, about */
+    bool loops;            /* by plain loops, which nobody wants */
+};
+
 /* What a table is asked to be. */
 struct ops_config {
     enum dtype real; /* of activations and weights: BF16, F16, or F32, F64, as all others then are
@@ -426,6 +435,9 @@ struct ops {
     void *wrapper; /* the wrapper's own */
     /* The i-th choice that was made; false past the last. NULL: none is made. */
     bool (*choice)(const struct ops *o, size_t i, struct ops_choice *ret);
+    /* The i-th kind of layers whose attention was planned; false past the last. NULL: there is one
+     * implementation. */
+    bool (*served)(const struct ops *o, size_t i, struct ops_served *ret);
     void *state; /* the backend's own, which `close` frees (NULL: nothing to free) */
     void (*close)(struct ops *o);
 };

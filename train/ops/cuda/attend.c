@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/core/log.h"
 #include "base/core/mem.h"
 #include "train/ops/cuda/sdpa.h"
 
@@ -19,6 +18,7 @@ struct attend_plan {
     struct sdpa_shape whole;
     struct attend_parts part;
     struct sdpa_plan *plan;
+    char why[256]; /* there is none */
 };
 
 struct attend {
@@ -88,15 +88,6 @@ static int64_t aligned(int64_t bytes)
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Of a form that cuDNN is asked for, whatever memory it takes. */
-static bool asked(const struct dev_desc *d, const struct attention_args *a)
-{
-    int64_t dim = a->q.size[2];
-    return a->even && d->capability >= OLDEST && a->max_len >= FEWEST_TOKENS && dim % 8 == 0 &&
-           dim <= 256 && a->drop.p <= 0 && a->k_len.size[0] && wide(a->q) && wide(a->k) &&
-           wide(a->v) && wide(a->o);
-}
-
 /* Bytes that the backward of one head in one sequence takes: shares of dq by key in one order, or
  * one fp32 sum. */
 static int64_t head_bytes(const struct attention_args *a, int64_t length)
@@ -104,15 +95,42 @@ static int64_t head_bytes(const struct attention_args *a, int64_t length)
     return a->any_order ? length * a->q.size[2] * (int64_t)sizeof(float) : length * length * 2;
 }
 
+static int64_t length_of(const struct attention_args *a)
+{
+    return (a->max_len + TILE - 1) / TILE * TILE;
+}
+
+const char *attend_lacks(const struct dev_desc *d, const struct attention_args *a)
+{
+    int64_t dim = a->q.size[2], each = a->q.size[1] / a->k.size[1];
+    bool whole = tensor_none(a->lse) || a->lse.stride == a->q.size[0];
+    if (dtype_size(a->q.dtype) != 2)
+        return "fp32";
+    if (!a->even || !a->k_len.size[0])
+        return "rows of any length";
+    if (a->drop.p > 0)
+        return "dropout";
+    if (dim % 8)
+        return "heads that are no multiple of 8";
+    if (dim > 256)
+        return "heads wider than 256";
+    if (d->capability < OLDEST)
+        return "GPU older than compute capability 8.0";
+    if (a->max_len < FEWEST_TOKENS)
+        return "sequences below 64 tokens";
+    if (!wide(a->q) || !wide(a->k) || !wide(a->v) || !wide(a->o) || !whole)
+        return "rows that do not begin at multiples of 16 bytes";
+    if (each * head_bytes(a, length_of(a)) > most_bytes)
+        return "sequences so long but with --no-deterministic";
+    return NULL;
+}
+
 bool attend_cut(const struct dev_desc *d, const struct attention_args *a, struct attend_parts *ret)
 {
     int64_t groups = a->k.size[1], each = a->q.size[1] / groups; /* heads of a group */
-    int64_t length = (a->max_len + TILE - 1) / TILE * TILE;
-    if (!asked(d, a) || (!tensor_none(a->lse) && a->lse.stride != a->q.size[0]))
+    if (attend_lacks(d, a))
         return false;
-    int64_t head = head_bytes(a, length), one = each * head; /* of a group in one sequence */
-    if (one > most_bytes)
-        return false;
+    int64_t length = length_of(a), head = head_bytes(a, length), one = each * head;
     ret->sequences = divisor(a->k_len.size[0], attend_bytes / (one * groups));
     ret->groups = one * groups <= attend_bytes ? groups : divisor(groups, attend_bytes / one);
     int64_t part = ret->sequences * ret->groups * each; /* heads */
@@ -146,27 +164,56 @@ static struct sdpa_shape shape_of(const struct attention_args *a)
     return s;
 }
 
-static struct attend_plan *find(const struct attend *a, const struct attention_args *args)
+static struct attend_plan *find_shape(const struct attend *a, const struct sdpa_shape *s)
 {
     struct attend_plan *p = a->plans;
-    struct sdpa_shape s;
-    if (!args->even || args->drop.p > 0 || !p)
-        return NULL;
-    s = shape_of(args);
-    while (p && memcmp(&p->whole, &s, sizeof(s)) != 0)
+    while (p && memcmp(&p->whole, s, sizeof(*s)) != 0)
         p = p->next;
     return p;
 }
 
-bool attend_prepare(struct attend *a, const struct attention_args *args)
+/* A plan that was made for both directions serves a forward without statistics, too. */
+static struct attend_plan *find(const struct attend *a, const struct attention_args *args)
+{
+    if (!args->even || args->drop.p > 0 || !a->plans)
+        return NULL;
+    struct sdpa_shape s = shape_of(args);
+    struct attend_plan *p = find_shape(a, &s);
+    if (!p && !s.backward) {
+        s.backward = true;
+        p = find_shape(a, &s);
+    }
+    return p;
+}
+
+/* True: the plan was made, and takes the workspace that it is given. */
+static bool planned(struct attend *a, const struct sdpa_shape *s, struct attend_plan *p)
+{
+    struct err e;
+    if (sdpa_prepare(a->sdpa, s, &p->plan, &e)) {
+        snprintf(p->why, sizeof(p->why), "%s", e.msg);
+        return false;
+    }
+    if (sdpa_workspace(p->plan) <= p->part.bytes)
+        return true;
+    snprintf(p->why, sizeof(p->why), "it asks for %zu bytes of workspace, expected at most %zu",
+             sdpa_workspace(p->plan), p->part.bytes);
+    sdpa_plan_free(a->sdpa, p->plan);
+    p->plan = NULL;
+    return false;
+}
+
+bool attend_prepare(struct attend *a, const struct attention_args *args, const char **ret_why)
 {
     struct attend_parts part;
-    struct err e;
+    *ret_why = a->why;
     if (!a->sdpa || !attend_cut(&a->dev->desc, args, &part))
         return false;
     struct attend_plan *p = find(a, args);
-    if (p)
+    if (p) {
+        *ret_why = p->why;
         return p->plan;
+    }
     p = mem_new(1, sizeof(*p));
     *p = (struct attend_plan){.next = a->plans, .part = part};
     struct sdpa_shape s = shape_of(args);
@@ -175,17 +222,8 @@ bool attend_prepare(struct attend *a, const struct attention_args *args)
     s.heads = s.heads / s.groups * part.groups;
     s.groups = part.groups;
     a->plans = p;
-    if (sdpa_prepare(a->sdpa, &s, &p->plan, &e)) {
-        log_debug("%s; own kernels are used", e.msg);
-        p->plan = NULL;
-    } else if (sdpa_workspace(p->plan) > part.bytes) {
-        log_debug("cuDNN asks for %zu bytes of workspace, expected at most %zu; own kernels are "
-                  "used",
-                  sdpa_workspace(p->plan), part.bytes);
-        sdpa_plan_free(a->sdpa, p->plan);
-        p->plan = NULL;
-    }
-    return p->plan;
+    *ret_why = p->why;
+    return planned(a, &s, p);
 }
 
 /* ---- running -----------------------------------------------------------------------------------

@@ -32,15 +32,19 @@ const char *attend_name(const struct attend *a);
 /* Why there is no cuDNN; "" if there is. */
 const char *attend_why(const struct attend *a);
 
-/* How a call falls into parts. false: it is not of a form that cuDNN is asked for. */
+/* What of a call cuDNN is not asked for, as in "takes no ..."; NULL: it is asked for all of it. */
+const char *attend_lacks(const struct dev_desc *d, const struct attention_args *a);
+
+/* How a call falls into parts. false: cuDNN is not asked for it. */
 struct attend_parts {
     int64_t sequences, groups; /* of a part */
     size_t bytes;              /* of workspace that a part may take */
 };
 bool attend_cut(const struct dev_desc *d, const struct attention_args *a, struct attend_parts *ret);
 
-/* True: cuDNN takes calls of this shape from now on. */
-bool attend_prepare(struct attend *a, const struct attention_args *args);
+/* True: cuDNN takes calls of this shape from now on, and those without statistics, which are of
+ * the forward alone. *ret_why: why it does not, owned by `a`. */
+bool attend_prepare(struct attend *a, const struct attention_args *args, const char **ret_why);
 
 /* False: the call is not cuDNN's. Workspace: `bytes` of attend_cut. */
 bool attend_forward(struct attend *a, const struct attention_args *args, void *workspace);

@@ -333,10 +333,7 @@ template <class T> static void forward(ops *o, const attention_args *a)
 extern "C" void cuda_attention(ops *o, const void *args, void *)
 {
     const attention_args *a = (const attention_args *)args;
-    if (flash_takes(a))
-        flash_attention(o->dev, a, FLASH_FASTEST);
-    else
-        by_type(a->q.dtype, [&](auto t) { forward<decltype(t)>(o, a); });
+    by_type(a->q.dtype, [&](auto t) { forward<decltype(t)>(o, a); });
 }
 
 extern "C" size_t cuda_attention_bwd_scratch(const dev_desc *, const void *args)
@@ -366,8 +363,5 @@ template <class T> static void backward(ops *o, const attention_bwd_args *b, voi
 extern "C" void cuda_attention_bwd(ops *o, const void *args, void *scratch)
 {
     const attention_bwd_args *b = (const attention_bwd_args *)args;
-    if (flash_takes_bwd(b))
-        flash_attention_bwd(o->dev, b, FLASH_FASTEST, scratch);
-    else
-        by_type(b->fwd.q.dtype, [&](auto t) { backward<decltype(t)>(o, b, scratch); });
+    by_type(b->fwd.q.dtype, [&](auto t) { backward<decltype(t)>(o, b, scratch); });
 }

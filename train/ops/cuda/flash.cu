@@ -136,7 +136,7 @@ extern "C" void flash_attention(dev *d, const attention_args *a, enum flash_kern
     BUG_ON(!flash_takes(a), "attention of a form that flash_takes refuses");
     if (!a->q.size[0])
         return;
-    if (which == FLASH_FASTEST && flash_has_wgmma(d) && a->cap <= 0)
+    if (which == FLASH_FASTEST && flash_by_wgmma(&d->desc, a))
         flash_wgmma(d, a);
     else if (bf16 && narrow)
         forward<__nv_bfloat16, 64>(d, a);

@@ -34,7 +34,6 @@ template <class T> struct flash_job {
 
 /* The kernels for compute capability 9.0, where the build and the device have them; they know no
  * caps. */
-bool flash_has_wgmma(const dev *d);
 void flash_wgmma(dev *d, const attention_args *a);
 /* dq, dk and dv; delta is there. */
 void flash_wgmma_bwd(dev *d, const flash_job<__nv_bfloat16> &j);

@@ -17,6 +17,8 @@
 #include "train/ops/ops.h"
 
 bool flash_takes(const struct attention_args *a);
+/* The kernels for compute capability 9.0 are this call's fastest, if flash_takes it. */
+bool flash_by_wgmma(const struct dev_desc *d, const struct attention_args *a);
 bool flash_takes_bwd(const struct attention_bwd_args *a);
 
 enum flash_kernels {

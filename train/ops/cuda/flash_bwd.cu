@@ -249,7 +249,7 @@ extern "C" size_t flash_bwd_scratch(const attention_bwd_args *b)
 extern "C" void flash_attention_bwd(dev *d, const attention_bwd_args *b, enum flash_kernels which,
                                     void *scratch)
 {
-    const bool wgmma = which == FLASH_FASTEST && flash_has_wgmma(d) && b->fwd.cap <= 0;
+    const bool wgmma = which == FLASH_FASTEST && flash_by_wgmma(&d->desc, &b->fwd);
     BUG_ON(!flash_takes_bwd(b), "attention of a form that flash_takes_bwd refuses");
     if (b->fwd.q.dtype == DTYPE_BF16)
         backward<__nv_bfloat16>(d, b, wgmma, scratch);

@@ -231,9 +231,9 @@ template <class T> static void forward_of(dev *d, const attention_args *a)
         issue_forward<T, 128, 128, 2, false>(d, a);
 }
 
-bool flash_has_wgmma(const dev *d)
+extern "C" bool flash_by_wgmma(const dev_desc *d, const attention_args *a)
 {
-    return WEFT_SM90A && dev_cuda_info(d).capability == 90;
+    return WEFT_SM90A && d->capability == 90 && a->cap <= 0;
 }
 
 void flash_wgmma(dev *d, const attention_args *a)

@@ -7,7 +7,7 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "train/ops/cuda/attend.h"
-#include "train/ops/cuda/flash_f32.h"
+#include "train/ops/cuda/attention_table.h"
 #include "train/ops/cuda/gemm/gemms.h"
 #include "train/ops/cuda/kernels.h"
 #include "train/ops/cuda/gemm/lt.h"
@@ -17,9 +17,10 @@ enum { LT_WORKSPACE = 32 << 20, ALIGN = 256 };
 
 /* The table's state. */
 struct cuda_ops {
-    struct lt *lt; /* NULL while the device is not open */
+    struct lt *lt; /* this and the next two: NULL while the device is not open */
     struct attend *attend;
     struct gemms *gemms;
+    struct attention_uses uses;
     bool tf32; /* products of F32, those of attention too */
     bool tune;
 };
@@ -167,65 +168,66 @@ static void cuda_matmul(struct ops *o, const void *args, void *scratch)
 /* ---- attention: cuDNN's, else our own ----------------------------------------------------------
  */
 
-static enum f32_products products_of(const struct ops *o)
-{
-    return state_of(o)->tf32 ? F32_TF32 : F32_EXACT;
-}
-
 static void run_attention(struct ops *o, const void *args, void *scratch)
 {
-    if (attend_forward(state_of(o)->attend, args, scratch))
-        return;
-    if (flash_f32_takes(&o->dev->desc, args, products_of(o)))
-        flash_f32_attention(o->dev, args, products_of(o));
-    else
-        cuda_attention(o, args, scratch);
+    const struct attention_call c = {.desc = &o->dev->desc, .fwd = args, .tf32 = state_of(o)->tf32};
+    if (!attend_forward(state_of(o)->attend, args, scratch))
+        attention_row_of(&c, ATTENTION_OWN)->forward(o, args, scratch);
 }
 
 static void run_attention_bwd(struct ops *o, const void *args, void *scratch)
 {
-    if (attend_backward(state_of(o)->attend, args, scratch))
-        return;
-    if (flash_f32_takes_bwd(&o->dev->desc, args, products_of(o)))
-        flash_f32_attention_bwd(o->dev, args, products_of(o), scratch);
-    else
-        cuda_attention_bwd(o, args, scratch);
+    const struct attention_bwd_args *b = args;
+    const struct attention_call c = {
+        .desc = &o->dev->desc, .fwd = &b->fwd, .bwd = b, .tf32 = state_of(o)->tf32};
+    if (!attend_backward(state_of(o)->attend, args, scratch))
+        attention_row_of(&c, ATTENTION_OWN)->backward(o, args, scratch);
 }
 
 /* From the shape alone: what cuDNN may need also where it is absent. */
 static size_t attention_scratch(const struct dev_desc *d, const void *args)
 {
+    const struct attention_call c = {.desc = d, .fwd = args};
     struct attend_parts p;
-    return attend_cut(d, args, &p) ? p.bytes : 0;
+    bool asked = attention_row_is_cudnn(attention_row_of(&c, ATTENTION_CUDNN));
+    return asked && attend_cut(d, args, &p) ? p.bytes : 0;
 }
 
 static size_t attention_bwd_scratch(const struct dev_desc *d, const void *args)
 {
     const struct attention_bwd_args *b = args;
-    const size_t sizes[] = {cuda_attention_bwd_scratch(d, args), flash_f32_bwd_scratch(b),
-                            attention_scratch(d, &b->fwd)};
-    size_t most = sizes[0];
-    for (int i = 1; i < 3; i++)
-        most = sizes[i] > most ? sizes[i] : most;
-    return most;
+    size_t own = attention_own_scratch(d, args), other = attention_scratch(d, &b->fwd);
+    return own > other ? own : other;
 }
 
 static int prepare_attention(struct ops *o, const void *args, struct err *e)
 {
-    const struct attend *a = state_of(o)->attend;
+    struct cuda_ops *s = state_of(o);
+    const struct attention_call c = {.desc = &o->dev->desc, .fwd = args, .tf32 = s->tf32};
+    const struct attention_row *r = attention_row_of(&c, ATTENTION_CUDNN);
+    const char *why = NULL;
     (void)e;
-    if (!attend_prepare(state_of(o)->attend, args))
-        return 0;
-    o->entry[OP_ATTENTION].backend = o->entry[OP_ATTENTION_BWD].backend = attend_name(a);
+    if (attention_row_is_cudnn(r) && s->attend && !attend_prepare(s->attend, args, &why))
+        r = attention_row_of(&c, ATTENTION_OWN);
+    attention_uses_add(&s->uses, r, &c, o->layer, s->attend ? attend_name(s->attend) : NULL, why);
+    o->entry[OP_ATTENTION].backend = o->entry[OP_ATTENTION_BWD].backend = s->uses.names;
     return 0;
+}
+
+static bool attention_served(const struct ops *o, size_t i, struct ops_served *ret)
+{
+    return attention_uses_get(&state_of(o)->uses, i, ret);
 }
 
 static void cuda_ops_close(struct ops *o)
 {
     struct cuda_ops *s = o->state;
-    gemms_close(s->gemms);
-    lt_close(s->lt);
+    if (s->lt) {
+        gemms_close(s->gemms);
+        lt_close(s->lt);
+    }
     attend_close(s->attend);
+    attention_uses_finish(&s->uses);
     free(s);
     o->state = NULL;
 }
@@ -275,30 +277,30 @@ static const struct op_entry entries[OP_COUNT] = {
 static int open_table(struct ops *o, struct dev *d, struct slab *workspace,
                       const struct ops_config *c, struct err *e)
 {
-    struct cuda_ops *state;
+    struct cuda_ops *state = mem_new(1, sizeof(*state));
     *o = (struct ops){.dev = d, .workspace = workspace, .layer = -1, .call = ops_run};
     ops_set_types(o, c->real, c->narrow);
     memcpy(o->entry, entries, sizeof(entries));
     if (c->tf32 && c->real == DTYPE_F32)
         o->entry[OP_MATMUL].backend = "cublasLt in TF32";
-    if (!d->fn) { /* nothing runs before the device is open, nor is prepared */
-        o->entry[OP_MATMUL].prepare = o->entry[OP_ATTENTION].prepare = NULL;
+    state->tf32 = c->tf32 && c->real == DTYPE_F32;
+    o->served = attention_served;
+    o->state = state;
+    o->close = cuda_ops_close;
+    if (!d->fn) { /* nothing runs before the device is open, nor is a library asked */
+        o->entry[OP_MATMUL].prepare = NULL;
         return 0;
     }
-    state = mem_new(1, sizeof(*state));
     int code = lt_open(&state->lt, d, c->library_path, LT_WORKSPACE, e);
     if (code) {
-        free(state);
+        ops_close(o);
         err_wrap(e, "%s", d->desc.name);
         return err_hint(e, "--library-path names the folder of libcublasLt.so");
     }
     state->attend = attend_open(d, c->library_path);
     state->gemms = gemms_open(state->lt, d, c);
-    state->tf32 = c->tf32 && c->real == DTYPE_F32;
     state->tune = c->tune;
     o->choice = matmul_choice;
-    o->state = state;
-    o->close = cuda_ops_close;
     if (*attend_why(state->attend))
         log_debug("attention by own kernels: %s", attend_why(state->attend));
     return 0;

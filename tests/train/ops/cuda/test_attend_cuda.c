@@ -17,6 +17,8 @@
 #include "tests/t.h"
 #include "tests/train/ops/cuda/narrow.h"
 #include "train/ops/cuda/attend.h"
+#include "train/ops/cuda/attention_table.h"
+#include "train/ops/cuda/flash.h"
 #include "train/ops/cuda/ops_cuda.h"
 #include "train/tensor/cuda/dev_cuda.h"
 
@@ -119,6 +121,113 @@ static void long_rows(void)
     T_CHECK(p.bytes < (size_t)1 << 30);
 }
 
+/* ---- the table, without a GPU -----------------------------------------------------------------
+ */
+
+static struct attention_args shaped(enum dtype of, int64_t tokens, int64_t dim)
+{
+    const struct form f = {2, tokens, 4, 2, dim};
+    enum dtype before = type;
+    char *at = (char *)4096;
+    type = of;
+    struct attention_args a = call(f, at, at, at, (int32_t *)at);
+    type = before;
+    return a;
+}
+
+/* `library`: cuDNN is there. */
+static const struct attention_row *row(int capability, struct attention_args a, bool library)
+{
+    const struct dev_desc desc = {.capability = capability};
+    const struct attention_call c = {.desc = &desc, .fwd = &a};
+    return attention_row_of(&c, library ? ATTENTION_CUDNN : ATTENTION_OWN);
+}
+
+static void each_case_has_its_row(void)
+{
+    const char *fastest =
+        flash_by_wgmma(&(struct dev_desc){.capability = 90}, &(struct attention_args){.cap = 0})
+            ? "own wgmma"
+            : "own tensor cores"; /* a build without 90a */
+    struct attention_args a = shaped(DTYPE_BF16, 1024, 64);
+    T_STR(row(90, a, true)->name, "cuDNN");
+    T_STR(row(90, a, false)->name, fastest);
+    T_STR(row(80, a, false)->name, "own tensor cores");
+    a.window = 300;
+    T_STR(row(90, a, true)->name, "cuDNN");
+    a.cap = 50;
+    T_STR(row(90, a, false)->name, "own tensor cores");
+    a = shaped(DTYPE_F16, 1024, 96);
+    a.even = false;
+    T_STR(row(90, a, true)->name, fastest);
+    a = shaped(DTYPE_F16, 1024, 128);
+    a.drop.p = 0.1F;
+    T_STR(row(90, a, true)->name, fastest);
+    T_STR(row(90, shaped(DTYPE_BF16, 63, 128), true)->name, fastest);
+    T_STR(row(90, shaped(DTYPE_BF16, 65536, 128), true)->name, fastest);
+    T_STR(row(90, shaped(DTYPE_BF16, 1024, 256), true)->name, "cuDNN");
+    T_CHECK(!row(90, shaped(DTYPE_BF16, 1024, 256), true)->loops);
+    /* windows below a quarter, where our own kernels have less to do */
+    a = shaped(DTYPE_BF16, 4096, 128);
+    a.window = 1024;
+    T_STR(row(90, a, true)->name, "cuDNN");
+    a.window = 1023;
+    T_STR(row(90, a, true)->name, !strcmp(fastest, "own wgmma") ? fastest : "cuDNN");
+    T_STR(row(80, a, true)->name, "cuDNN");
+    a.any_order = true;
+    T_STR(row(90, a, true)->name, "cuDNN");
+    a = shaped(DTYPE_BF16, 4096, 256);
+    a.window = 512;
+    T_STR(row(90, a, true)->name, "cuDNN");
+}
+
+/* What no kernel on tensor cores takes is served by loops, and said so with what was lacking. */
+static void loops_are_told(void)
+{
+    static const struct dev_desc h100 = {.capability = 90};
+    struct attention_args a = shaped(DTYPE_BF16, 1024, 264), b = shaped(DTYPE_BF16, 1024, 64);
+    const struct attention_call wide = {.desc = &h100, .fwd = &a},
+                                full = {.desc = &h100, .fwd = &b};
+    struct attention_uses u = {0};
+    struct ops_served s;
+    T_CHECK(row(90, a, true)->loops);
+    T_CHECK(row(90, shaped(DTYPE_BF16, 1024, 20), true)->loops);
+    for (int layer = 0; layer < 12; layer++) {
+        bool local = layer % 6 < 5;
+        b.window = local ? 512 : 0;
+        attention_uses_add(&u, attention_row_of(&full, 0), &full, layer, "cuDNN 9.99", NULL);
+        attention_uses_add(&u, attention_row_of(&full, 0), &full, layer, "cuDNN 9.99", NULL);
+    }
+    attention_uses_add(&u, attention_row_of(&wide, 0), &wide, 3, "cuDNN 9.99", NULL);
+    T_CHECK(attention_uses_get(&u, 0, &s));
+    T_STR(s.by, "cuDNN 9.99");
+    T_STR(s.form, "window 512");
+    T_STR(s.lacks, "");
+    T_EQ(s.layers, 10);
+    T_CHECK(attention_uses_get(&u, 1, &s));
+    T_STR(s.form, "full");
+    T_EQ(s.layers, 2);
+    T_CHECK(attention_uses_get(&u, 2, &s) && s.loops && s.times > 10);
+    T_CHECK(strstr(s.lacks, "cuDNN takes no heads wider than 256; own wgmma takes no "));
+    T_CHECK(!attention_uses_get(&u, 3, &s));
+    T_STR(u.names, "cuDNN 9.99, own plain loops");
+    attention_uses_finish(&u);
+}
+
+/* A refusal of cuDNN's own is passed on. */
+static void refusals_are_told(void)
+{
+    static const struct dev_desc h100 = {.capability = 90};
+    struct attention_args a = shaped(DTYPE_BF16, 1024, 64);
+    const struct attention_call c = {.desc = &h100, .fwd = &a};
+    struct attention_uses u = {0};
+    struct ops_served s;
+    attention_uses_add(&u, attention_row_of(&c, ATTENTION_OWN), &c, -1, "cuDNN 9.99", "no plan");
+    T_CHECK(attention_uses_get(&u, 0, &s));
+    T_CHECK(!strncmp(s.lacks, "cuDNN: no plan", 14));
+    attention_uses_finish(&u);
+}
+
 /* ---- numbers ----------------------------------------------------------------------------------
  */
 
@@ -136,6 +245,7 @@ static void open_all(void)
     T_OK(slab_bind(&memory, &gpu, &e), &e);
     T_OK(ops_cuda_open(&ops, &gpu, &workspace, &wanted, &e), &e);
     T_STR(ops.entry[OP_ATTENTION].backend, "own"); /* until a shape is prepared */
+    T_CHECK(!ops.served(&ops, 0, &(struct ops_served){0}));
 }
 
 static void close_all(void)
@@ -235,7 +345,7 @@ static void compare(struct form f)
     open_all();
     struct outcome x = run(f, true), again = run(f, true), y = run(f, false);
     printf("# attention: %s\n", ops.entry[OP_ATTENTION].backend);
-    T_CHECK(f.tokens >= 64 || !strcmp(ops.entry[OP_ATTENTION].backend, "own"));
+    T_CHECK(f.tokens >= 64 || !strstr(ops.entry[OP_ATTENTION].backend, "cuDNN"));
     const uint16_t *dx = x.bits + x.o / 2, *dy = y.bits + y.o / 2;
     T_MEM(x.bits, again.bits, f.any_order ? x.o : x.o + x.dqkv);
     near("o", x.bits, y.bits, f, (const int64_t[]){0, q, q});
@@ -309,6 +419,7 @@ static void fp16(void)
     type = DTYPE_BF16;
 }
 
-T_MAIN(T_CASE(parts_fit_the_workspace), T_CASE(long_rows), T_CASE(windows), T_CASE(caps),
+T_MAIN(T_CASE(each_case_has_its_row), T_CASE(loops_are_told), T_CASE(refusals_are_told),
+       T_CASE(parts_fit_the_workspace), T_CASE(long_rows), T_CASE(windows), T_CASE(caps),
        T_CASE(any_order), T_CASE(one_part), T_CASE(odd_rows), T_CASE(parts_of_sequences),
        T_CASE(parts_of_heads), T_CASE(wide_heads), T_CASE(few_tokens), T_CASE(fp16))
