@@ -2,9 +2,11 @@
 
 /*
  * TFLOP/s of causal attention in bf16, forward and backward: cuDNN deterministic, cuDNN with atomic
- * adds, our own kernels: those for the device, and those of every device; and of our own in fp32
- * and TF32. Half of the products of a square count, the backward as 2.5 forwards. Medians of
- * events; packed rows of q, k and v. One GPU, no arguments.
+ * adds, our own kernels: those for the device, those of every device, plain loops up to 4096
+ * tokens; then in F32 with products in TF32 and in fp32; -: not of its forms, or more memory than
+ * 16 GiB. Products of queries with the keys that they see count, the backward as 2.5 forwards. In
+ * brackets the GiB of workspace. Medians of events; packed rows of q, k and v. One GPU; arguments:
+ * forms as sequences,tokens,heads,groups,dim[,window[,cap]] instead of its own.
  */
 
 #include <math.h>
@@ -16,25 +18,28 @@
 #include "base/core/rng.h"
 #include "train/ops/cuda/flash.h"
 #include "train/ops/cuda/flash_f32.h"
+#include "train/ops/cuda/kernels.h"
 #include "train/ops/cuda/sdpa.h"
 #include "train/tensor/cuda/dev_cuda.h"
 
 enum { ROUNDS = 12, PATTERN = 1 << 20 };
+static const size_t most_bytes = (size_t)16 << 30;
 
 static struct dev dev;
 static struct sdpa *cudnn;
 static struct slab memory;
 
 struct form {
-    int64_t batch, tokens, heads, groups, dim;
+    int64_t batch, tokens, heads, groups, dim, window, cap;
 };
+
+enum who { CUDNN, CUDNN_ATOMIC, OWN, OWN_PORTABLE, LOOPS, OWN_TF32, OWN_FP32, WHO_COUNT };
 
 struct bench {
     struct form f;
     enum dtype type;
     struct sdpa_plan *plan; /* or NULL: ours */
-    enum flash_kernels kernels;
-    enum f32_products products; /* in F32 */
+    enum who who;
     struct sdpa_tensors t;
     struct attention_bwd_args args;
     void *workspace;
@@ -120,6 +125,8 @@ static void make(struct bench *b)
                                                   .k_start = series(f.batch, 0, f.tokens),
                                                   .k_len = series(f.batch, f.tokens, 0),
                                                   .max_len = f.tokens,
+                                                  .window = f.window,
+                                                  .cap = (float)f.cap,
                                                   .scale = 1 / sqrtf((float)f.dim)},
                                           .dout = heads(b, b->t.dout, 0, f.heads, q),
                                           .dq = heads(b, dqkv, 0, f.heads, row),
@@ -127,20 +134,31 @@ static void make(struct bench *b)
                                           .dv = heads(b, dqkv, q + k, f.groups, row)};
 }
 
+static enum f32_products products_of(enum who who)
+{
+    return who == OWN_TF32 ? F32_TF32 : F32_EXACT;
+}
+
 static void issue(struct bench *b, bool backward)
 {
+    static struct ops loops = {.dev = &dev};
+    enum flash_kernels which = b->who == OWN ? FLASH_FASTEST : FLASH_PORTABLE;
     if (b->plan && backward)
         sdpa_backward(cudnn, b->plan, &b->t, b->workspace);
     else if (b->plan)
         sdpa_forward(cudnn, b->plan, &b->t, b->workspace);
     else if (b->type == DTYPE_F32 && backward)
-        flash_f32_attention_bwd(&dev, &b->args, b->products, b->workspace);
+        flash_f32_attention_bwd(&dev, &b->args, products_of(b->who), b->workspace);
     else if (b->type == DTYPE_F32)
-        flash_f32_attention(&dev, &b->args.fwd, b->products);
+        flash_f32_attention(&dev, &b->args.fwd, products_of(b->who));
+    else if (b->who == LOOPS && backward)
+        cuda_attention_bwd(&loops, &b->args, b->workspace);
+    else if (b->who == LOOPS)
+        cuda_attention(&loops, &b->args.fwd, NULL);
     else if (backward)
-        flash_attention_bwd(&dev, &b->args, b->kernels, b->workspace);
+        flash_attention_bwd(&dev, &b->args, which, b->workspace);
     else
-        flash_attention(&dev, &b->args.fwd, b->kernels);
+        flash_attention(&dev, &b->args.fwd, which);
 }
 
 static int by_size(const void *a, const void *b)
@@ -149,12 +167,20 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Pairs of a query and a key that it sees, as half a square of tokens, or the band of a window. */
+static double pairs(struct form f)
+{
+    double t = (double)f.tokens, w = f.window && f.window < f.tokens ? (double)f.window : t;
+    return w * t - w * w / 2;
+}
+
 static double rate(struct bench *b, bool backward)
 {
-    double ms[ROUNDS], flops = 2.0 * (double)(b->f.batch * b->f.heads * b->f.dim) *
-                               (double)b->f.tokens * (double)b->f.tokens * (backward ? 2.5 : 1);
+    double ms[ROUNDS], flops = 4.0 * (double)(b->f.batch * b->f.heads * b->f.dim) * pairs(b->f) *
+                               (backward ? 2.5 : 1);
     struct err e;
-    for (int i = -3; i < ROUNDS; i++) {
+    int rounds = b->who == LOOPS ? 2 : ROUNDS;
+    for (int i = b->who == LOOPS ? -1 : -3; i < rounds; i++) {
         dev.fn->record(&dev, STREAM_COMPUTE, 0);
         issue(b, backward);
         dev.fn->record(&dev, STREAM_COMPUTE, 1);
@@ -163,14 +189,13 @@ static double rate(struct bench *b, bool backward)
             ms[i] = t;
     }
     or_exit(dev_fault(&dev, &e), &e);
-    qsort(ms, ROUNDS, sizeof(ms[0]), by_size);
-    return flops / ms[ROUNDS / 2] * 1e-9;
+    qsort(ms, (size_t)rounds, sizeof(ms[0]), by_size);
+    return flops / ms[rounds / 2] * 1e-9;
 }
 
-/* deterministic: 1 and 0 for cuDNN's two backwards, -1 for our own kernels. */
-static void measure(struct form f, int deterministic, enum flash_kernels kernels)
+static void measure(struct form f, enum who who)
 {
-    struct bench b = {.f = f, .type = DTYPE_BF16, .kernels = kernels};
+    struct bench b = {.f = f, .type = who >= OWN_TF32 ? DTYPE_F32 : DTYPE_BF16, .who = who};
     struct err e;
     make(&b);
     int64_t q = f.heads * f.dim, row = q + 2 * f.groups * f.dim;
@@ -182,36 +207,62 @@ static void measure(struct form f, int deterministic, enum flash_kernels kernels
                                .stride = {row, row, row, q, q, row, row, row},
                                .type = DTYPE_BF16,
                                .scale = b.args.fwd.scale,
+                               .cap = (float)f.cap,
+                               .window = f.window,
                                .causal = true,
-                               .deterministic = deterministic == 1,
+                               .deterministic = who == CUDNN,
                                .backward = true};
-    if (deterministic >= 0)
-        or_exit(sdpa_prepare(cudnn, &shape, &b.plan, &e), &e);
-    b.workspace = slab_bytes(&memory, b.plan ? sdpa_workspace(b.plan) : flash_bwd_scratch(&b.args));
-    double forward = rate(&b, false);
-    printf("%8.0f /%4.0f", forward, rate(&b, true));
+    bool taken = who == LOOPS ? f.tokens <= 4096 : flash_takes_bwd(&b.args);
+    if (b.type == DTYPE_F32)
+        taken = flash_f32_takes_bwd(&dev.desc, &b.args, products_of(who));
+    else if (who <= CUDNN_ATOMIC)
+        taken = !sdpa_prepare(cudnn, &shape, &b.plan, &e);
+    size_t bytes = b.plan                ? sdpa_workspace(b.plan)
+                   : b.type == DTYPE_F32 ? flash_f32_bwd_scratch(&b.args)
+                                         : flash_bwd_scratch(&b.args);
+    if (taken && bytes <= most_bytes) {
+        b.workspace = slab_bytes(&memory, bytes);
+        double forward = rate(&b, false);
+        printf(who == LOOPS ? "%6.1f /%4.1f [%4.1f]" : "%6.0f /%4.0f [%4.1f]", forward,
+               rate(&b, true), (double)bytes / (1 << 30));
+    } else {
+        printf("%18s", "-");
+    }
     fflush(stdout);
     if (b.plan)
         sdpa_plan_free(cudnn, b.plan);
 }
 
-/* Our own kernels in F32. */
-static void measure_f32(struct form f, enum f32_products products)
+static void row_of(struct form f)
 {
-    struct bench b = {.f = f, .type = DTYPE_F32, .products = products};
-    make(&b);
-    b.workspace = slab_bytes(&memory, flash_f32_bwd_scratch(&b.args));
-    double forward = rate(&b, false);
-    printf("%8.1f /%5.1f", forward, rate(&b, true));
-    fflush(stdout);
+    printf("%2lld x %-6lld %2lld on %-2lld of %-4lld%5lld%4lld", (long long)f.batch,
+           (long long)f.tokens, (long long)f.heads, (long long)f.groups, (long long)f.dim,
+           (long long)f.window, (long long)f.cap);
+    for (int who = 0; who < WHO_COUNT; who++)
+        measure(f, (enum who)who);
+    printf("\n");
 }
 
-int main(void)
+static struct form form_of(const char *text)
+{
+    long long v[7] = {0};
+    int n = sscanf(text, "%lld,%lld,%lld,%lld,%lld,%lld,%lld", &v[0], &v[1], &v[2], &v[3], &v[4],
+                   &v[5], &v[6]);
+    if (n < 5) {
+        fprintf(stderr, "bench_attention: %s: expected five to seven numbers\n", text);
+        exit(2);
+    }
+    return (struct form){v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
+}
+
+int main(int argc, char **argv)
 {
     static const struct form forms[] = {
-        {16, 1024, 12, 12, 64}, {8, 2048, 16, 16, 64},  {4, 4096, 32, 8, 64},
-        {1, 16384, 16, 16, 64}, {16, 1024, 12, 2, 128}, {4, 4096, 32, 8, 128},
-        {1, 16384, 16, 4, 128},
+        {16, 1024, 12, 12, 64},       {8, 2048, 16, 16, 64},       {4, 4096, 32, 8, 64},
+        {1, 16384, 16, 16, 64},       {16, 1024, 12, 2, 128},      {4, 4096, 32, 8, 128},
+        {1, 16384, 16, 4, 128},       {1, 32768, 32, 8, 64},       {4, 4096, 4, 1, 256},
+        {4, 4096, 4, 1, 256, 512},    {2, 4096, 32, 32, 96, 2047}, {2, 8192, 32, 8, 128, 4096},
+        {1, 32768, 16, 16, 64, 1024}, {2, 4096, 8, 4, 256, 0, 50}, {2, 4096, 8, 4, 256, 2048, 50},
     };
     struct err e;
     or_exit(dev_cuda_open(&dev, 0, &e), &e);
@@ -219,21 +270,13 @@ int main(void)
     slab_init(&memory, "memory", PLACE_DEVICE);
     slab_bytes(&memory, (size_t)32 << 30);
     or_exit(slab_bind(&memory, &dev, &e), &e);
-    printf("%s, cuDNN %s; TFLOP/s forward / backward\n%-34s%14s%14s%14s%14s%15s%15s\n",
-           dev.desc.name, sdpa_version(cudnn), "sequences, tokens, heads, of", "deterministic",
-           "atomic adds", "ours", "portable", "fp32", "TF32");
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        const struct form f = forms[i];
-        printf("%3lld x %-6lld %3lld on %-3lld of %-11lld", (long long)f.batch, (long long)f.tokens,
-               (long long)f.heads, (long long)f.groups, (long long)f.dim);
-        measure(f, 1, FLASH_FASTEST);
-        measure(f, 0, FLASH_FASTEST);
-        measure(f, -1, FLASH_FASTEST);
-        measure(f, -1, FLASH_PORTABLE);
-        measure_f32(f, F32_EXACT);
-        measure_f32(f, F32_TF32);
-        printf("\n");
-    }
+    printf("%s, cuDNN %s; TFLOP/s forward / backward\n%-33s%18s%18s%18s%18s%18s%18s%18s\n",
+           dev.desc.name, sdpa_version(cudnn), "rows, heads, window, cap", "deterministic",
+           "atomic adds", "ours", "portable", "loops", "TF32", "fp32");
+    for (int i = 1; i < argc; i++)
+        row_of(form_of(argv[i]));
+    for (size_t i = 0; argc < 2 && i < sizeof(forms) / sizeof(forms[0]); i++)
+        row_of(forms[i]);
     slab_release(&memory, &dev);
     sdpa_close(cudnn);
     dev_close(&dev);
