@@ -31,6 +31,7 @@ static const struct rank_backends backends[] = {
     {.name = "cuda",
      .describe_device = dev_cuda_describe,
      .open_device = dev_cuda_start,
+     .assume_device = dev_cuda_assume,
      .init_ops = ops_cuda_open,
      .open_comm = open_nccl},
 #endif

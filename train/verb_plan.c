@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/core/mem.h"
+#include "base/core/log.h"
 #include "train/engine/memory_fit.h"
 #include "train/job/served.h"
 #include "train/hint/hint.h"
@@ -410,6 +411,9 @@ int verb_plan(struct opts *opts, struct err *e)
     struct plan_report p = {0};
     if (!code)
         code = make_report(&p, &j, e);
+    if (!code && j.rank.dev.desc.assumed)
+        log_warn("there is no GPU here: this is planned for an H100 with 80 GB, as if cuDNN were "
+                 "installed");
     if (!code)
         served_tell(&p.stage[p.largest]);
     if (!code) {

@@ -172,6 +172,36 @@ err_has "--world-size 2 is not --nnodes 2 x --nproc-per-node 2"
 expect 2 "$TRAIN" plan $tiny --nnodes 20000 --nproc-per-node 4000
 err_has "at most 1000000 processes"
 
+# without a GPU an H100 is assumed
+gpu() { env CUDA_VISIBLE_DEVICES= "$TRAIN" plan --device cuda --tokenizer-type NullTokenizer --vocab-size 1023 --global-batch-size 8 "$@"; }
+t "a plan for a GPU names what serves the attention of each kind of layers, and plain loops are a warning"
+if gpu $tiny 2>&1 | grep -q "built without"; then
+    expect 2 gpu $tiny
+else
+    expect 0 gpu --preset gemma-3-1b --bf16 --seq-length 4096 --device-memory 79G
+    err_has "warning: there is no GPU here: this is planned for an H100"
+    out_has "attention       cuDNN (22 layers, window 512), cuDNN (4 layers, full)"
+    err_lacks "plain loops"
+    expect 0 gpu --preset gpt2-124m --bf16 --seq-length 1024 --attention-dropout 0.1 --hidden-dropout 0
+    out_has "attention       own "
+    out_has "(12 layers, full, dropout 0.1)"
+    err_has "takes no dropout"
+    wide="--num-layers 2 --hidden-size 528 --num-attention-heads 2 --max-position-embeddings 256 --seq-length 256 --micro-batch-size 2 --bf16"
+    expect 0 gpu $wide --attention-dropout 0
+    out_has "attention       own plain loops (2 layers, full)"
+    err_has "warning: attention of 2 layers (full) is computed by plain loops, about "
+    err_has "cuDNN takes no heads wider than 256; "
+    check [ "$(grep -c "plain loops" .err)" = 1 ]
+    gpu $wide --attention-dropout 0 --json >loops.json
+    check grep -q '"attention":\[{"by":"own plain loops", "form":"full", "layers":2, "loops":true}\]' loops.json
+    long="--preset llama-3.2-1b --bf16 --seq-length 32768 --attention-dropout 0 --device-memory 200G"
+    expect 0 gpu $long
+    out_has "attention       own "
+    err_has "cuDNN takes no sequences so long but with --no-deterministic"
+    expect 0 gpu $long --no-deterministic
+    out_has "attention       cuDNN (16 layers, full)"
+fi
+
 if [ -n "${WEFT_FULL:-}" ]; then
     t "GPT-2 124M on 1 and 4 processes is resident within 2 % of the plan"
     check python3 "$SRC/tests/bench/plan_memory.py" "$TRAIN" "$PREP"

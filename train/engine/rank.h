@@ -56,6 +56,8 @@ struct rank_backends {
      * machine. */
     int (*describe_device)(struct dev_desc *ret, int which, int threads, struct err *e);
     int (*open_device)(struct dev *ret, int which, int threads, struct err *e);
+    /* What to plan for where none can be described; NULL: nothing. */
+    void (*assume_device)(struct dev_desc *ret);
     /* Called with a device that is not open, which has its `desc` alone, and again with an open
      * one: until then the table's scratch is asked for and nothing runs. */
     int (*init_ops)(struct ops *ret, struct dev *d, struct slab *workspace,

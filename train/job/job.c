@@ -360,7 +360,14 @@ static int rank_configure(struct job *j, enum model_use use, struct rank_config 
 int job_configure_rank(struct job *j, struct rank_config *ret, struct dev_desc *desc, struct err *e)
 {
     int code = rank_configure(j, MODEL_TRAIN, ret, e);
-    return code ? code : rank_choose(ret, desc, e);
+    if (code)
+        return code;
+    code = rank_choose(ret, desc, e);
+    if (code && j->o->device == DEVICE_CUDA && ret->backends->assume_device) {
+        ret->backends->assume_device(desc); /* nothing runs, so there need be none */
+        code = 0;
+    }
+    return code;
 }
 
 int job_plan_rank(struct job *j, struct err *e)

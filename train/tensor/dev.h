@@ -22,8 +22,9 @@ enum place { PLACE_DEVICE, PLACE_PINNED, PLACE_HOST };
  * having one. */
 struct dev_desc {
     char name[128];
-    int threads; /* of the host, that ops may use; never decides how work is cut */
-    bool host;   /* PLACE_DEVICE is the host's memory, and a copy is done when it returns */
+    int threads;  /* of the host, that ops may use; never decides how work is cut */
+    bool assumed; /* there is none: what one would be like */
+    bool host;    /* PLACE_DEVICE is the host's memory, and a copy is done when it returns */
     uint64_t memory, memory_free; /* bytes of PLACE_DEVICE; free when it was described */
     /* GPUs only */
     int capability; /* 90 for 9.0 */

@@ -22,6 +22,9 @@ int dev_cuda_start(struct dev *ret, int which, int threads, struct err *e);
 /* What it opens; it is opened and closed again to see. */
 int dev_cuda_describe(struct dev_desc *ret, int which, int threads, struct err *e);
 
+/* An H100 with 80 GB, for plans where there is no GPU. */
+void dev_cuda_assume(struct dev_desc *ret);
+
 /* For the GPU's own code: access to an open CUDA device. */
 struct dev_cuda_info {
     int capability;      /* 90 for 9.0 */
