@@ -92,7 +92,6 @@ static const struct opt_verb verbs[] = {
 
 /* Names from other tools (struct opt_synonym). */
 static const struct opt_synonym synonyms[] = {
-    {"vocab", "tokenizer", NULL},
     {"model", "tokenizer", NULL},
     {"tokenizer-name", "tokenizer", NULL},
     {"tokenizer-name-or-path", "tokenizer", NULL},

@@ -44,20 +44,41 @@ print(keys["tokenizer.ggml.model"].decode())
 sys.stdout.buffer.write(b"\n".join(x.replace(b"\n", b"\\n") for x in keys["tokenizer.ggml.tokens"]) + b"\n")
 END
 
-# around NAME KIND: the whole way; the tokens of the GGUF file are those of the folder
+# with_texts NAME: what lies beside the weights in a published folder, original/ with its own weights and tokenizer in it
+with_texts() {
+    echo "the licence of $1" >"$1/LICENSE"
+    echo "how to use $1" >"$1/USE_POLICY.md"
+    mkdir "$1/original"
+    head -c 3000 /dev/urandom >"$1/original/consolidated.00.pth"
+    echo '{"dim": 16, "n_layers": 1}' >"$1/original/params.json"
+    cp h/tokenizer.json "$1/original/tokenizer.model"
+}
+
+# texts_came A B: the texts did, and a line of the import named what did not
+texts_came() {
+    same "$1/LICENSE" "$2/LICENSE"
+    same "$1/USE_POLICY.md" "$2/USE_POLICY.md"
+    no_file "$2/original"
+}
+
+# around NAME KIND TOKEN: the whole way; the tokens of the GGUF file are those of the folder
 around() {
+    with_texts "$1"
     expect 0 "$PREP" build -q --input d.jsonl --tokenizer "$1" --append-eod --output-prefix "$1-d"
-    expect 0 "$CONVERT" import -q "$1" "$1-i"
+    expect 0 "$CONVERT" import "$1" "$1-i"
+    out_has "not copied  original"
     mkdir -p "$1-elsewhere"
     # shellcheck disable=SC2086,SC2164 # words
     expect 0 sh -c 'cd "$1" && shift && "$@"' sh "$1-elsewhere" "$TRAIN" run -q $short --load "$PWD/$1-i" --finetune \
         --data-path "$PWD/$1-d_text_document" --save run --export-hf "$PWD/$1-e"
     files_same "$1" "$1-e"
+    texts_came "$1" "$1-e"
     expect 0 "$CONVERT" import -q "$1-e" "$1-i2"
     # shellcheck disable=SC2086 # words
     expect 0 "$TRAIN" run -q $short --load "$1-i2" --finetune --data-path "$1-d_text_document" --save "$1-run2"
     expect 0 "$CONVERT" export -q "$1-run2" "$1-e2"
     files_same "$1" "$1-e2"
+    texts_came "$1" "$1-e2"
     # shellcheck disable=SC2086 # words
     expect 0 "$TRAIN" run -q $short --load "$1-e2" --data-path "$1-d_text_document" --save "$1-run3"
     expect 0 "$CONVERT" export -q --to gguf "$1-run3" "$1.gguf"
@@ -74,7 +95,6 @@ weights gpt h
 cp h/tokenizer.json h/vocab.json h/merges.txt gpt/
 echo '{"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "model_max_length": 64}' >gpt/tokenizer_config.json
 echo '{"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>"}' >gpt/special_tokens_map.json
-mkdir gpt/original
 around gpt gpt2 '<|endoftext|>'
 
 t "and instructions between: on conversations, and then on the same data again"
@@ -138,6 +158,7 @@ around p3 llama '<|user|>'
 t "Gemma: the model alone"
 weights gm s.model
 cp s.model gm/tokenizer.model
+with_texts gm
 expect 0 "$CONVERT" import -q gm gm-i
 expect 0 "$PREP" build -q --input d.jsonl --tokenizer gm/tokenizer.model --append-eod --output-prefix gm-d
 # shellcheck disable=SC2086 # words
@@ -146,6 +167,12 @@ same gm/tokenizer.model gm-e/tokenizer.model
 expect 0 "$CONVERT" import -q gm-e gm-i2
 # shellcheck disable=SC2086 # words
 expect 0 "$TRAIN" run -q $short --load gm-i2 --finetune --data-path gm-d_text_document --save gm-run2
+expect 0 "$CONVERT" export -q gm-run2 gm-e2
+same gm/tokenizer.model gm-e2/tokenizer.model
+texts_came gm gm-e2
+expect 0 "$CONVERT" export -q --to gguf gm-run2 gm.gguf
+expect 0 python3 gguf.py gm.gguf
+check [ "$(head -n 1 .out)" = llama ]
 
 t "a model by hand, as the README says"
 expect 0 "$TOK" train -q --preset ucllm --input d.jsonl --model_prefix book --vocab_size 330

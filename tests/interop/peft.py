@@ -317,7 +317,8 @@ def refused(d):
     a = "base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight"
     for key, value, word in [("use_dora", True, "DoRA"), ("peft_type", "IA3", "IA3"), ("init_lora_weights", "pissa", "pissa"),
                              ("layer_replication", [[0, 2]], "replicated"), ("lora_bias", True, "bias of lora_B"),
-                             ("target_parameters", ["x"], "target_parameters"), ("alora_invocation_tokens", [1], "activated")]:
+                             ("target_parameters", ["x"], "target_parameters"), ("alora_invocation_tokens", [1], "activated"),
+                             ("loftq_config", {"loftq_bits": 4, "loftq_iter": 1}, "LoftQ")]:
         bad(3, "adapter_config.json", word, "does not merge", **{key: value})
     bad(3, "adapter_config.json", "no \"peft_type\"", peft_type=...)
     bad(3, "some_new_key", "--ignore-config-key", some_new_key=3)

@@ -71,9 +71,11 @@ struct tok_flags {
                 .meta = "PATH", .group = "tokenizer", .verbs = v, .resumed = RESUMED_EQUAL,        \
                 .local = true, .help = "SentencePiece model"),                                     \
         OPT_ROW(.name = "vocab-file", .type = OPT_TEXT, .offset = offsetof(S, m.vocab_file),       \
-                .meta = "PATH", .group = "tokenizer", .verbs = v, .resumed = RESUMED_EQUAL,        \
-                .local = true, .brief = "vocab.json or BERT's vocab.txt",                          \
-                .help = "vocab.json, an object of words and their ids, or BERT's vocab.txt"),      \
+                .meta = "PATH", .group = "tokenizer", .verbs = v, .alias = "vocab",                \
+                .resumed = RESUMED_EQUAL, .local = true,                                           \
+                .brief = "vocab.json or BERT's vocab.txt",                                         \
+                .help = "vocab.json, an object of words and their ids, or BERT's vocab.txt; "      \
+                        "--vocab is how argparse lets Megatron-LM's scripts write it"),            \
         OPT_ROW(.name = "merge-file", .type = OPT_TEXT, .offset = offsetof(S, m.merges),           \
                 .meta = "PATH", .group = "tokenizer", .verbs = v, .needs = "@gpt2",                \
                 .resumed = RESUMED_EQUAL, .local = true,                                           \
