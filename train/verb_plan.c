@@ -74,7 +74,7 @@ static int make_report(struct plan_report *ret, struct job *j, struct err *e)
     const struct rank_config *c = &j->rank.config;
     struct mesh m = c->layout.mesh;
     struct schedule_shape shape = {
-        .pp = m.pp, .chunks = c->layout.chunks, .micros = (int)c->micros};
+        .pp = m.pp, .chunks = c->layout.chunks, .micros = (int)j->rank.effective.micros};
     *ret = (struct plan_report){.job = j, .stage = mem_new((size_t)m.pp, sizeof(*ret->stage))};
     int code = 0;
     for (int i = 0; i < m.pp && !code; i++) {

@@ -5,12 +5,12 @@
 #include "base/core/log.h"
 #include "train/engine/rank.h"
 
-bool graphs_wanted(const struct rank_config *c, const struct dev_desc *desc)
+bool graphs_wanted(const struct rank_config *c, int64_t tokens, const struct dev_desc *desc)
 {
     bool alone = mesh_world(c->layout.mesh) == 1 && c->layout.chunks <= 1;
     if (desc->host || !alone || c->use != MODEL_TRAIN || c->graphs == GRAPHS_OFF)
         return false;
-    return c->graphs == GRAPHS_ON || c->micro_batch * c->seq_length <= GRAPH_TOKENS;
+    return c->graphs == GRAPHS_ON || tokens <= GRAPH_TOKENS;
 }
 
 /* Kernel by kernel. */

@@ -46,8 +46,9 @@ struct graphs {
     uint64_t replays;
 };
 
-/* Whether passes are to be recorded; a device that cannot is found out when it is open. */
-bool graphs_wanted(const struct rank_config *c, const struct dev_desc *desc);
+/* Whether passes of so many tokens are to be recorded; a device that cannot is found out when it is
+ * open. */
+bool graphs_wanted(const struct rank_config *c, int64_t tokens, const struct dev_desc *desc);
 
 /*
  * Issues a part of a pass that is staged: forward with the loss, or backward. If it cannot be

@@ -22,7 +22,7 @@ static void build_schedule(const struct rank *r, struct schedule *ret)
 {
     const struct rank_config *c = &r->config;
     struct schedule_shape shape = {
-        .pp = c->layout.mesh.pp, .chunks = c->layout.chunks, .micros = (int)c->micros};
+        .pp = c->layout.mesh.pp, .chunks = c->layout.chunks, .micros = (int)r->effective.micros};
     schedule_build(ret, shape, mesh_coord(c->layout.mesh, c->rank).pp);
 }
 
@@ -58,7 +58,7 @@ void pipeline_reschedule(struct rank *r)
     struct schedule *s = &r->pipe.schedule, next;
     build_schedule(r, &next);
     BUG_ON(next.places > s->places || next.buffers > s->buffers,
-           "%lld micro-batches need more memory than was taken", (long long)r->config.micros);
+           "%lld micro-batches need more memory than was taken", (long long)r->effective.micros);
     next.places = s->places;
     next.buffers = s->buffers;
     schedule_finish(s);
@@ -195,7 +195,7 @@ int pipeline_train(struct rank *r, struct pipeline_source *in, struct err *e)
 {
     const struct schedule *table = &r->pipe.schedule;
     int code = 0;
-    zero_begin(&r->zero, r->config.micros);
+    zero_begin(&r->zero, r->effective.micros);
     for (size_t i = 0; !code && i < table->n; i++) {
         const struct slot *s = &table->slot[i];
         if (s->kind == SLOT_RECEIVE)

@@ -17,11 +17,11 @@ struct pipeline_source {
     double labels; /* counted so far, of this rank's micro-batches */
 };
 
-/* After a change of config.micros, to fewer than those that memory was taken for or back. */
+/* After a change of effective.micros, to fewer than those that memory was taken for or back. */
 void pipeline_reschedule(struct rank *r);
 
-/* Forward and backward of all config.micros micro-batches; gradients and the sum of losses add up.
- * An error is the source's. */
+/* Forward and backward of all effective.micros micro-batches; gradients and the sum of losses add
+ * up. An error is the source's. */
 int pipeline_train(struct rank *r, struct pipeline_source *in, struct err *e);
 
 /* Forward and loss of `micros` micro-batches, without dropout. */

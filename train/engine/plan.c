@@ -15,9 +15,9 @@ static int next_fake(void *arg, const struct batch **ret, struct err *e)
 
 int plan_rank(struct rank *r, struct err *e)
 {
-    struct batch fake = {.rows = (uint32_t)r->config.micro_batch,
+    struct batch fake = {.rows = (uint32_t)r->effective.micro_batch,
                          .seq_length = (uint32_t)r->config.seq_length,
-                         .nstretch = (uint32_t)r->config.micro_batch};
+                         .nstretch = (uint32_t)r->effective.micro_batch};
     size_t mark = slab_mark(&r->slab[SLAB_WORKSPACE]);
     plan_wrap(&r->plan, &r->dev, &r->ops, &r->comm, false);
     if (r->config.use == MODEL_TRAIN) {

@@ -47,8 +47,9 @@ static void rank_take(struct rank *r)
     r->model.any_order = c->any_order;
     r->model.frozen = c->frozen;
     r->model.frozen_id = c->frozen_id;
-    r->model.stretches = c->documents ? c->micro_batch * c->seq_length : 0;
-    model_take_acts(&r->model, &s[SLAB_ACTIVATIONS], c->use, c->micro_batch, c->seq_length);
+    r->model.stretches = c->documents ? r->effective.micro_batch * c->seq_length : 0;
+    model_take_acts(&r->model, &s[SLAB_ACTIVATIONS], c->use, r->effective.micro_batch,
+                    c->seq_length);
     if (train)
         pipeline_take(r, &s[SLAB_ACTIVATIONS]);
     r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, TOTALS);
@@ -339,8 +340,8 @@ int64_t rank_merged(const struct rank_config *c, const struct dev_desc *desc)
 static void merge(struct rank *r, int64_t n)
 {
     r->model.merged = n;
-    r->config.micro_batch *= n;
-    r->config.micros /= n;
+    r->effective.micro_batch = r->config.micro_batch * n;
+    r->effective.micros = r->config.micros / n;
 }
 
 int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc *desc,
@@ -362,7 +363,7 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
         return code;
     rank_shape(r);
     merge(r, rank_merged(c, desc));
-    bool graphs = graphs_wanted(&r->config, desc);
+    bool graphs = graphs_wanted(c, r->effective.micro_batch * c->seq_length, desc);
     r->at.scale = loss_scale_begin(&c->scale);
     rank_take(r);
     code = plan_rank(r, e);
@@ -478,8 +479,8 @@ void rank_describe(const struct rank *r, struct buf *out)
 /* Micro-batches of a step on all data-parallel ranks that have any of its `there` samples. */
 static double micros_of(const struct rank *r, uint64_t there)
 {
-    uint64_t rows = (uint64_t)(r->config.micro_batch / model_merged(&r->model));
-    double micros = (double)(r->config.micros * model_merged(&r->model));
+    uint64_t rows = (uint64_t)(r->effective.micro_batch / model_merged(&r->model));
+    double micros = (double)(r->effective.micros * model_merged(&r->model));
     if (there)
         return (double)(there / rows + (there % rows > 0));
     return FAULT("dp_scale") ? micros : micros * r->config.layout.mesh.dp;
@@ -499,7 +500,8 @@ int64_t rank_samples(const struct rank *r, int64_t consumed)
 {
     const struct rank_config *c = &r->config;
     int dp = FAULT("dp_consumed") ? 1 : c->layout.mesh.dp;
-    return c->ramp.epoch ? ramp_at(&c->ramp, consumed) : c->micros * c->micro_batch * dp;
+    return c->ramp.epoch ? ramp_at(&c->ramp, consumed)
+                         : r->effective.micros * r->effective.micro_batch * dp;
 }
 
 double rank_rate(const struct rank *r, const struct cursor *at)
@@ -511,19 +513,20 @@ double rank_rate(const struct rank *r, const struct cursor *at)
 
 void rank_follow_ramp(struct rank *r)
 {
-    struct rank_config *c = &r->config;
+    const struct rank_config *c = &r->config;
     if (!c->ramp.increment)
         return;
-    int64_t micros = ramp_at(&c->ramp, r->at.consumed) / (c->micro_batch * c->layout.mesh.dp);
-    if (micros == c->micros)
+    int64_t micros =
+        ramp_at(&c->ramp, r->at.consumed) / (r->effective.micro_batch * c->layout.mesh.dp);
+    if (micros == r->effective.micros)
         return;
-    c->micros = micros;
+    r->effective.micros = micros;
     pipeline_reschedule(r);
 }
 
 void rank_share_batches(const struct rank *r, struct batch_layout *l)
 {
-    l->rows = (uint32_t)r->config.micro_batch;
+    l->rows = (uint32_t)r->effective.micro_batch;
     struct coord at = mesh_coord(r->config.layout.mesh, r->config.rank);
     l->rank = FAULT("dp_batches") ? 0 : (uint32_t)at.dp;
     l->ranks = (uint32_t)r->config.layout.mesh.dp;
@@ -554,11 +557,17 @@ void rank_fetch(struct rank *r, void *to, struct tensor from)
     r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
 }
 
+void rank_set_timer(struct rank *r, rank_timer_fn *fn, void *arg)
+{
+    r->effective.timer = fn;
+    r->effective.timer_arg = arg;
+}
+
 void rank_timer(struct rank *r, enum rank_timer t, bool begins)
 {
-    if (!r->config.timer)
+    if (!r->effective.timer)
         return;
     if (!r->dev.desc.host)
         r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
-    r->config.timer(r->config.timer_arg, t, begins);
+    r->effective.timer(r->effective.timer_arg, t, begins);
 }

@@ -87,6 +87,10 @@ enum rank_timer {
     RANK_TIMERS
 };
 
+typedef void rank_timer_fn(void *arg, enum rank_timer t, bool begins);
+
+/* What its caller asks for: it stays as it is once the rank is planned. What the engine makes of it
+ * is struct rank_effective. */
 struct rank_config {
     const struct rank_backends *backends; /* outlive the rank */
     int nbackends; /* the first of so many whose device can be described; 0: there is one */
@@ -115,8 +119,7 @@ struct rank_config {
     const char *kernels;        /* most that init_ops may use; NULL: the best */
     const char *library_path;   /* folders of libraries opened at run time; NULL: none */
     int64_t micro_batch, seq_length;
-    int64_t micros; /* micro-batches of a step on this rank; with a ramp, once bound,
-                       those of the current step */
+    int64_t micros; /* micro-batches of a step on this rank; with a ramp, of the longest step */
     /* micro-batches are computed together, several in a pass, up to so many tokens, where nothing
      * but the order of sums tells it (rank_merged); 0: one by one */
     int64_t merge_tokens;
@@ -145,10 +148,6 @@ struct rank_config {
      * nobody asks */
     void (*progress)(void *arg, enum rank_phase p, int64_t step);
     void *progress_arg;
-    /* Called where one of them begins and ends, on a GPU after what was issued before is done; set
-     * once the rank is open. NULL: nobody asks */
-    void (*timer)(void *arg, enum rank_timer t, bool begins);
-    void *timer_arg;
 };
 
 /* Where a run stands: all that a checkpoint holds beside tensors. */
@@ -216,8 +215,18 @@ struct pipeline {
     uint64_t sends;
 };
 
+/* What the engine decides itself, from the configuration and while it runs. */
+struct rank_effective {
+    int64_t micro_batch;  /* rows that pass the model at a time: of several micro-batches where they
+                             are merged (rank_merged) */
+    int64_t micros;       /* passes of the current step */
+    rank_timer_fn *timer; /* NULL: nobody asks */
+    void *timer_arg;
+};
+
 struct rank {
     struct rank_config config;
+    struct rank_effective effective;
     struct dev dev;
     struct ops ops;
     struct comm comm;
@@ -290,7 +299,11 @@ void rank_spread_master(struct rank *r);
  * data-parallel ranks; 0: as many as it has rows. */
 double rank_loss_divisor(const struct rank *r, double labels, uint64_t there);
 
-/* config.timer, if somebody asks. */
+/* `fn` is called where a part of a step begins and ends, on a GPU after what was issued before is
+ * done. */
+void rank_set_timer(struct rank *r, rank_timer_fn *fn, void *arg);
+
+/* Calls it, if somebody asks. */
 void rank_timer(struct rank *r, enum rank_timer t, bool begins);
 
 /* Samples of the step after so many, of all data-parallel ranks. */

@@ -11,7 +11,7 @@
 /* Rows of a micro-batch, of all context-parallel ranks. */
 static int64_t all_rows(const struct rank *r)
 {
-    return r->config.micro_batch * r->config.seq_length;
+    return r->effective.micro_batch * r->config.seq_length;
 }
 
 static void take_slot(const struct rank *r, struct slab *s, struct stage_slot *slot)
@@ -73,7 +73,7 @@ static bool is_padding(const struct batch *b, uint32_t segment)
 static struct squeezed squeeze(const struct rank *r, const struct batch *b, bool train)
 {
     struct squeezed s = {.n = r->model.tokens,
-                         .sequences = r->config.documents ? b->nstretch : r->config.micro_batch};
+                         .sequences = r->config.documents ? b->nstretch : r->effective.micro_batch};
     if (!b->tokens || !squeezes(r, train)) /* the planner's batch has none */
         return s;
     int64_t used = 0, unit = PASS_TOKENS * r->config.layout.mesh.tp;
@@ -121,7 +121,7 @@ static void fill_context(struct rank *r, const int32_t *start)
 /* Sequences of one length, side by side. */
 void stage_fill(struct rank *r)
 {
-    int64_t rows = r->config.micro_batch, length = r->config.seq_length, n = r->model.tokens;
+    int64_t rows = r->effective.micro_batch, length = r->config.seq_length, n = r->model.tokens;
     int32_t *v = mem_new((size_t)(rows * length + rows + 1), sizeof(*v));
     for (int64_t s = 0; s <= rows; s++)
         v[s] = (int32_t)(s * length);

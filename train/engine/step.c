@@ -133,7 +133,7 @@ static double expert_passes(const struct rank *r)
     int64_t layers = 0;
     for (int64_t l = 0; l < c->spec.layers; l++)
         layers += spec_has_experts(&c->spec, l);
-    return (double)(layers * c->micros) * c->layout.mesh.dp * c->layout.mesh.cp;
+    return (double)(layers * r->effective.micros) * c->layout.mesh.dp * c->layout.mesh.cp;
 }
 
 /*
@@ -154,7 +154,7 @@ static int cursor_after(const struct rank *r, struct cursor *at, bool skip, bool
 
 static void fill_result(const struct rank *r, const struct step_back *back, struct step_result *ret)
 {
-    double share = 1.0 / (double)(r->config.micros * r->config.layout.mesh.dp);
+    double share = 1.0 / (double)(r->effective.micros * r->config.layout.mesh.dp);
     ret->loss = mean_loss(back->totals);
     ret->balance = back->totals[2] * share / (double)r->config.spec.layers;
     ret->z = back->totals[3] * share / (double)r->config.spec.layers;
@@ -277,7 +277,7 @@ bool step_may_issue(const struct rank *r)
     const struct rank_config *c = &r->config;
     bool first = r->optim.rule->first && r->at.steps == 0;
     bool is_short = r->step_seconds > 0 && r->step_seconds < AHEAD_MS / 1e3;
-    return r->steps_issued < STEPS_AHEAD && !first && !c->timer && !c->ramp.increment &&
+    return r->steps_issued < STEPS_AHEAD && !first && !r->effective.timer && !c->ramp.increment &&
            r->loss_limit <= 0 && is_short;
 }
 

@@ -22,10 +22,10 @@ struct step_result {
 };
 
 /*
- * step_issue reads the micro-batches of a step from `in` (config.micros, or by the ramp) and issues
- * it; step_complete waits for it and moves r->at on. All ranks call them together. On failure
- * (data, device, another rank) r->at and the weights are those before the step; data that one rank
- * cannot read fail on all of them, before the update, as of all_ranks_agree. A step may be
+ * step_issue reads the micro-batches of a step from `in` (effective.micros, or by the ramp) and
+ * issues it; step_complete waits for it and moves r->at on. All ranks call them together. On
+ * failure (data, device, another rank) r->at and the weights are those before the step; data that
+ * one rank cannot read fail on all of them, before the update, as of all_ranks_agree. A step may be
  * issued while the one before it is computed, on a device of its own: issue, issue, complete,
  * issue, complete and so on. What follows from whether the step before was skipped, the device
  * finds out; the host learns of it when it completes that step, and r->at is the cursor after the

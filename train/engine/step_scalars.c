@@ -13,10 +13,11 @@ void step_scalars_take(struct rank *r, struct slab *activations, struct slab *st
 }
 
 /* A micro-batch's weight in the balancing and z losses of a mixture of experts. */
-static double route_weight(const struct rank_config *c)
+static double route_weight(const struct rank *r)
 {
-    return c->per_token ? (double)(c->micro_batch * c->seq_length)
-                        : 1.0 / (double)(c->micros * c->layout.mesh.dp);
+    const struct rank_config *c = &r->config;
+    return c->per_token ? (double)(r->effective.micro_batch * c->seq_length)
+                        : 1.0 / (double)(r->effective.micros * c->layout.mesh.dp);
 }
 
 struct step_values step_scalars_of(const struct rank *r, const struct cursor *at)
@@ -25,7 +26,7 @@ struct step_values step_scalars_of(const struct rank *r, const struct cursor *at
     struct step_values v = step_values_make(rank_rate(r, at), decay_at(&c->decay, at->scheduled),
                                             (double)(at->steps + 1), c->beta1, c->beta2);
     v.scale = at->scale.scale;
-    v.route = route_weight(c) * at->scale.scale;
+    v.route = route_weight(r) * at->scale.scale;
     return v;
 }
 

@@ -222,7 +222,7 @@ struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64
 {
     const struct train_options *o = j->o;
     int64_t turn = p == PART_TEST ? 0 : step > 0 ? (step - 1) / interval : 0;
-    int64_t rows = j->rank.config.micro_batch * j->layout.mesh.dp;
+    int64_t rows = j->rank.effective.micro_batch * j->layout.mesh.dp;
     uint64_t all = p == PART_VALID && full ? job_once(j, p) : 0;
     if (all)
         return (struct stretch){.passes = ((int64_t)all - 1) / rows + 1, .all = all};
@@ -331,7 +331,7 @@ struct batch_layout job_train_layout(const struct job *j)
 {
     struct batch_layout l = job_layout(j);
     l.epoch = (uint64_t)j->course.ramp.epoch;
-    l.micros = (uint32_t)j->rank.config.micros;
+    l.micros = (uint32_t)j->rank.effective.micros;
     return l;
 }
 

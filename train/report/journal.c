@@ -396,10 +396,8 @@ int journal_open_timers(struct journal *j, struct rank *r, struct err *e)
     char *folder = spans ? path_join(j->o->save, "timers") : NULL;
     int code = timers_open(&j->timers, names, (int)f->timing, r->comm.rank, folder, e);
     free(folder);
-    if (f->timing) {
-        r->config.timer = mark_time;
-        r->config.timer_arg = &j->timers;
-    }
+    if (f->timing)
+        rank_set_timer(r, mark_time, &j->timers);
     return code;
 }
 

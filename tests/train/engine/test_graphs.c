@@ -254,20 +254,22 @@ static void where_it_pays(void)
     struct dev_desc gpu = {.host = false}, host = {.host = true};
     c.micro_batch = 2;
     c.seq_length = GRAPH_TOKENS / 2;
-    T_CHECK(graphs_wanted(&c, &gpu) && !graphs_wanted(&c, &host));
+    T_CHECK(graphs_wanted(&c, c.micro_batch * c.seq_length, &gpu) &&
+            !graphs_wanted(&c, c.micro_batch * c.seq_length, &host));
     c.micro_batch = 3;
-    T_CHECK(!graphs_wanted(&c, &gpu));
+    T_CHECK(!graphs_wanted(&c, c.micro_batch * c.seq_length, &gpu));
     c.graphs = GRAPHS_ON;
-    T_CHECK(graphs_wanted(&c, &gpu) && !graphs_wanted(&c, &host));
+    T_CHECK(graphs_wanted(&c, c.micro_batch * c.seq_length, &gpu) &&
+            !graphs_wanted(&c, c.micro_batch * c.seq_length, &host));
     c.layout.mesh.dp = 2;
-    T_CHECK(!graphs_wanted(&c, &gpu));
+    T_CHECK(!graphs_wanted(&c, c.micro_batch * c.seq_length, &gpu));
     c.layout.mesh.dp = 1;
     c.use = MODEL_EVAL;
-    T_CHECK(!graphs_wanted(&c, &gpu));
+    T_CHECK(!graphs_wanted(&c, c.micro_batch * c.seq_length, &gpu));
     c.use = MODEL_TRAIN;
     c.micro_batch = 1;
     c.graphs = GRAPHS_OFF;
-    T_CHECK(!graphs_wanted(&c, &gpu));
+    T_CHECK(!graphs_wanted(&c, c.micro_batch * c.seq_length, &gpu));
 }
 
 T_MAIN(T_CASE(dropout_and_accumulation), T_CASE(skipped_steps), T_CASE(documents), T_CASE(families),

@@ -236,7 +236,7 @@ static void open_merged(struct rank *r, struct rank_config c, struct loader **re
     c.merge_tokens = 3 * TINY_ROWS * TINY_LENGTH; /* but 3 does not divide the step */
     T_EQ(rank_merged(&c, &desc), MICROS);
     T_OK(rank_plan(r, &c, &desc, &e), &e);
-    T_EQ(r->config.micros, 1);
+    T_EQ(r->effective.micros, 1);
     T_OK(rank_bind(r, &e), &e);
     *ret = open_loader(r, 0);
 }

@@ -127,7 +127,7 @@ static void check_samples(struct state *s, struct rank *r, struct loader *in)
     const struct batch *b;
     struct err e;
     rank_share_batches(r, &l);
-    for (uint64_t m = 0; m < (uint64_t)r->config.micros; m++) {
+    for (uint64_t m = 0; m < (uint64_t)r->effective.micros; m++) {
         uint64_t first = (uint64_t)r->at.consumed + (m * l.ranks + l.rank) * l.rows;
         if (loader_next(in, &b, &e) || b->first != first) {
             say(s, r, "reads other samples than", "those that come next");
