@@ -9,7 +9,7 @@
 #define VERB_FUNCTION(verb, function) int function(struct opts *o, struct err *e);
 VERB_LIST(VERB_FUNCTION)
 
-/* Logs a text by the checkpoint of this step in --save (--sample-interval), as train generate
+/* Logs a text by the checkpoint of this step in --save, as train generate
  * --load CHECKPOINT --device cpu prints it, by this process alone; a warning where it fails
  * (verb_generate.c). */
 void generate_sample(const struct job *j);

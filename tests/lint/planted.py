@@ -8,6 +8,7 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,8 +19,10 @@ import exceptions
 import faults
 import house
 import names
+import recipes
 import same_text
 import style
+import walk
 
 LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 
@@ -29,7 +32,8 @@ CLEAN = {
                        "| `train/ops` | maths | base |\n"
                        "| `train/comm` | words | base |\n"
                        "| `train` | all | base, train/ops |\n"
-                       "| `train/later` (to come) | more | base |\n",
+                       "| `train/later` (to come) | more | base |\n"
+                       "\n## A token's way\n\n| a step | `base/a.c`, `a.h` |\n\n## Ideas\n",
     "base/README.md": "# base\n",
     "train/README.md": "# train\n",
     "train/ops/README.md": "# train/ops\n",
@@ -49,6 +53,10 @@ CLEAN = {
     ".gitattributes": "# generated\n/base/tab*.c linguist-generated -diff\n",
     ".clang-format": "BasedOnStyle: LLVM\nIndentWidth: 4\nBreakBeforeBraces: Linux\n"
                      "SortIncludes: false\n",
+    "CONTRIBUTING.md": "# To do\n\n## Recipes\n\n| to add | touch | prove | newest |\n|---|---|---|---|\n"
+                       "| a base | `base/a.c`, `train/ops/NAME.h` | | `base/a\\.h` 3 |\n"
+                       "| an op | `base/*.c`, `train/main.c` | | `nothing\\|ops/o\\.h` 2 |\n"
+                       "| nothing | `base/a.c` | | |\n",
     "tool.py": "#!/usr/bin/env python3\n# SPDX-License-Identifier: Apache-2.0\n",
     "build/meson-info/x.c": "\tleft out, as all of a build folder is \n",
 }
@@ -438,6 +446,20 @@ def changed_code_is_found():
     return wrong
 
 
+def a_function_that_is_not_met_is_named():
+    """The walk in gdb: of two functions, one is called."""
+    if not shutil.which("gdb"):
+        raise house.Skip("gdb is not installed")
+    with tempfile.TemporaryDirectory() as root:
+        plant(root, {"main.c": "int met(int n)\n{\n    return n + 1;\n}\n\nint missed(int n)\n{\n"
+                               "    return n - 1;\n}\n\nint main(int n, char **v)\n{\n"
+                               "    return v && n > 1 ? missed(n) : met(n) - n - 1;\n}\n"})
+        program = os.path.join(root, "main")
+        subprocess.run([house.tool("cc"), "-g", "-O0", "-o", program, "main.c"], cwd=root, check=True)
+        missed, code, said = walk.not_met(root, [("main.c", "met"), ("main.c", "missed")], [program], root)
+    return [] if missed == [("main.c", "missed")] and code == "0" else [f"{missed}, {code}: {said}"]
+
+
 def git_names_the_renames():
     def commit(root, sources):
         plant(root, sources)
@@ -468,7 +490,7 @@ def main():
                                         large_modules_are_rejected, a_star_allows_all,
                                         broken_headers_are_rejected, mutable_globals_are_rejected,
                                         foreign_libraries_are_rejected, changed_code_is_found,
-                                        git_names_the_renames, frequent_static_names_are_rejected,
+                                        git_names_the_renames, a_function_that_is_not_met_is_named, frequent_static_names_are_rejected,
                                         functions_for_tests_alone_are_rejected,
                                         exceptions_are_by_name, bad_subjects_are_rejected,
                                         commits_are_judged_after_the_rule)]

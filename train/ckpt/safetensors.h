@@ -27,7 +27,7 @@ enum {
 
 struct st_entry {
     const char *name;
-    const char *dtype_name; /* as the file has it: "BF16", "F8_E4M3" */
+    const char *dtype_name; /* as the file has it: "BF16", "U8" */
     int bits;               /* of one element */
     int dtype;              /* enum dtype, -1: a type that weft does not calculate with */
     int rank;               /* 0 to ST_RANK_MAX */
