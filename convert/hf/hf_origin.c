@@ -66,13 +66,16 @@ static struct spec with_shape(const struct spec *a, const struct spec *b)
     return s;
 }
 
-int hf_origin_check(struct ckpt *resumed, const char *load, const char *save, struct err *e)
+int hf_origin_check(struct ckpt *resumed, const char *load, const char *save, bool grows,
+                    struct err *e)
 {
     struct spec ours, theirs;
     struct buf what = {0};
     if (!spec_of(resumed, &ours) || !spec_of_folder(load, &theirs))
         return 0;
     theirs = with_shape(&ours, &theirs);
+    if (grows && theirs.vocab < ours.vocab)
+        theirs.vocab = ours.vocab;
     bool differ = spec_differ(&ours, &theirs, &what);
     if (differ) {
         err_set(e, ERR_USAGE, "--save %s holds a run of another model than --load %s: %s", save,

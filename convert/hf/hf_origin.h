@@ -9,7 +9,9 @@
  * if `load` (checkpoints, one of them, or a model of Hugging Face) holds a model of another shape
  * than the checkpoint of `save`: then that is the folder of another run. What is not there any more
  * or cannot be read passes.
+ * `grows`: the run may have added rows for ids (hf_grown.h).
  */
-int hf_origin_check(struct ckpt *resumed, const char *load, const char *save, struct err *e);
+int hf_origin_check(struct ckpt *resumed, const char *load, const char *save, bool grows,
+                    struct err *e);
 
 #endif

@@ -123,6 +123,14 @@ int packed_open(struct packed *p, const char *prefix, struct err *e)
     return code;
 }
 
+bool packed_learns(const struct packed *p)
+{
+    for (uint64_t i = 0; i < (p->ntokens + 7) / 8; i++)
+        if (p->learn[i])
+            return true;
+    return false;
+}
+
 void packed_close(struct packed *p)
 {
     map_close(&p->map);

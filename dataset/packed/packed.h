@@ -40,6 +40,9 @@ bool packed_exists(const char *prefix);
 
 int packed_open(struct packed *p, const char *prefix, struct err *e);
 
+/* Whether any token contributes to the loss. */
+bool packed_learns(const struct packed *p);
+
 /* Accepts a zeroed or closed one. */
 void packed_close(struct packed *p);
 

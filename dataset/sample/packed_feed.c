@@ -98,6 +98,10 @@ struct feed packed_feed(const struct packed_data *d, enum part p)
 static int open_set(struct packed *set, const char *prefix, uint32_t seq_length, struct err *e)
 {
     int code = packed_open(set, prefix, e);
+    if (!code && !packed_learns(set)) {
+        code = err_set(e, ERR_DATA, "%s: no token of the set is to be learnt", set->map.path);
+        packed_close(set);
+    }
     if (code || set->seq_length <= seq_length)
         return code;
     code = err_set(e, ERR_USAGE,

@@ -557,6 +557,26 @@ static int sft_finish(struct sft *s, struct err *e)
     return code ? code : packed_writer_finish(&s->writer, &m, e);
 }
 
+/* A set in which nothing is learnt is a mistake. */
+static int check_learnt(const struct sft *s, struct err *e)
+{
+    const struct sft_request *q = s->q;
+    const struct sft_report *r = s->report;
+    if (!r->sequences)
+        return err_set(e, ERR_DATA, "the inputs have no example: nothing was written");
+    if (r->counts.learnt)
+        return 0;
+    err_set(e, ERR_DATA, "%s%s: line 1 on: none of %" PRIu64 " examples has anything to learn",
+            source_name(&s->source, 0), s->source.ninputs > 1 ? " and the other inputs" : "",
+            r->examples);
+    if (q->answer)
+        return err_hint(e, "the string that begins an answer, '%s', is not in them or ends them",
+                        q->answer);
+    return err_hint(e, "%s",
+                    s->chat ? "a conversation needs a message of the assistant"
+                            : "all tokens are padding");
+}
+
 int sft_run(const struct sft_request *q, struct sft_report *ret, struct err *e)
 {
     struct sft s = {
@@ -568,8 +588,8 @@ int sft_run(const struct sft_request *q, struct sft_report *ret, struct err *e)
     if (!code && (!ret->there || s.looks))
         code = run_line(&s, e);
     bool builds = !ret->there && !s.looks;
-    if (!code && builds && !ret->sequences)
-        code = err_set(e, ERR_DATA, "the inputs have no example: nothing was written");
+    if (!code && builds)
+        code = check_learnt(&s, e);
     if (!code && builds)
         code = sft_finish(&s, e);
     close_all(&s);

@@ -34,9 +34,24 @@ warns 0
 printf '{"text": "hi</s>"}\n{"text": "say hi"}\n' >half.jsonl
 expect 0 sft --input half.jsonl --tokenizer w --specials parse
 err_has "warning: 1 of 2 examples learn no end token"
-expect 0 sft --input half.jsonl --tokenizer w --specials parse --response-template 'hi</s>'
-err_lacks "learn no end token" # nothing is learnt at all
-warns 1
+
+t "nothing to learn in any example is an error, and nothing is written"
+rm -f o.*
+expect 3 sft --input half.jsonl --tokenizer w --specials parse --response-template 'hi</s>'
+err_has "half.jsonl: line 1 on: none of 2 examples has anything to learn"
+err_has "'hi</s>', is not in them or ends them"
+no_file o.bin
+echo '{"messages": [{"role": "user", "content": "hi"}]}' >mute.jsonl
+expect 3 sft --input mute.jsonl mute.jsonl --tokenizer w --template chatml
+err_has "mute.jsonl and the other inputs: line 1 on: none of 2 examples"
+err_has "a conversation needs a message of the assistant"
+no_file o.bin
+
+t "a role that no template knows: file and line"
+{ says hi hi; echo '{"messages": [{"role": "user", "content": "hi"}, {"role": "narrator", "content": "hi"}]}'; } >roles.jsonl
+expect 3 sft --input roles.jsonl --tokenizer w --template chatml
+err_has "roles.jsonl: line 2: message 2 has the role 'narrator'"
+no_file o.bin
 
 t "begin-of-text twice"
 printf '{"text": "<s><s>hi</s>"}\n{"text": "<s>hi</s>"}\n{"text": "hi<s></s>"}\n' >twice.jsonl
@@ -77,7 +92,8 @@ expect 0 "$TOK" extend --quiet w/tokenizer.json --add-special '<think>' '</think
 printf '{"text": "hi<think>  </think>hi</s>"}\n' >think2.jsonl
 expect 0 sft --input think2.jsonl --tokenizer q.json --specials parse
 err_has "1 of 1 examples learn an empty <think></think>"
-expect 0 sft --input think2.jsonl --tokenizer q.json --specials parse --response-template '</think>hi'
+printf '{"text": "hi<think> say </think>hi</s>"}\n' >think4.jsonl
+expect 0 sft --input think4.jsonl --tokenizer q.json --specials parse
 err_lacks "learn an empty"
 
 t "--overlong split: the rest of an example is further ones, with their part of the mask"

@@ -135,3 +135,58 @@ t "two processes write the same folder without --save"
 expect 0 "$TRAIN" run -q $short --train-iters 2 --load base --data-path talk --nproc-per-node 2 --tp 2 --export-hf two
 folder_same base two
 check [ -z "$(find . -name '*.tmp*')" ]
+
+t "ids above the rows of the table: refused, and rows for them by --resize-vocab, each the mean, also on two processes"
+expect 0 "$TOK" extend -q h/tokenizer.json --add-special '<|more|>' '<|and|>' --output more.json
+cat >rows.py <<'END2'
+import json, struct, sys
+def table(path, name):
+    b = open(path + "/model.safetensors", "rb").read()
+    n, = struct.unpack_from("<Q", b)
+    t = json.loads(b[8:8 + n])[name]
+    rows, columns = t["shape"]
+    v = struct.unpack_from(f"<{rows * columns}f", b, 8 + n + t["data_offsets"][0])
+    return [v[i * columns:(i + 1) * columns] for i in range(rows)]
+old, new = sys.argv[1:3]
+for name in ("model.embed_tokens.weight", "lm_head.weight"):
+    a, b = table(old, name), table(new, name)
+    mean = [sum(x) / len(a) for x in zip(*a)]
+    assert len(b) == len(a) + 2 and len(set(b[-1])) > 1
+    for x, y in zip(b, a + [mean, mean]):
+        assert all(abs(p - q) < 1e-6 for p, q in zip(x, y)), (name, x, y)
+assert json.load(open(new + "/config.json"))["vocab_size"] == len(b)
+END2
+cp -r base grown-base
+cp more.json grown-base/tokenizer.json
+sed 's/ba ko/ba ko <|more|>/' talk.jsonl >more.jsonl
+expect 0 "$PREP" sft -q --input more.jsonl --tokenizer grown-base --template chatml --seq-length 32 --output-prefix more
+# shellcheck disable=SC2086 # words
+still=$(echo $short | sed 's/--lr 1e-2/--lr 1e-12/')
+# shellcheck disable=SC2086 # words
+expect 2 "$TRAIN" run $still --train-iters 1 --load grown-base --data-path more --no-save
+err_has "the tokenizer has 322 ids, but the model of grown-base only 320"
+err_has "--resize-vocab adds rows for them, each the mean of the others"
+for way in "" "--tp 2 --nproc-per-node 2" "--zero-stage 3 --nproc-per-node 2"; do
+    rm -rf grown
+    # shellcheck disable=SC2086 # words
+    expect 0 "$TRAIN" run $still --train-iters 1 --load grown-base --data-path more --resize-vocab --export-hf grown $way
+    err_has "2 rows are added to the 320 of grown-base, each their mean"
+    expect 0 python3 rows.py base grown
+done
+# shellcheck disable=SC2086 # words
+expect 0 "$TRAIN" run $still --train-iters 2 --exit-interval 1 --load grown-base --data-path more --resize-vocab --save gr
+# shellcheck disable=SC2086 # words
+expect 0 "$TRAIN" run $still --train-iters 2 --load grown-base --data-path more --resize-vocab --save gr
+err_has "resuming from gr/iter_0000001"
+# shellcheck disable=SC2086 # words
+expect 0 "$TRAIN" run $still --train-iters 1 --load base --data-path talk --resize-vocab --no-save
+err_has "--resize-vocab has no effect: base has 320 rows for the tokenizer's 320 ids"
+# shellcheck disable=SC2086 # words
+expect 2 "$TRAIN" run $still --train-iters 1 --load gr --finetune --data-path more --resize-vocab --no-save
+err_has "--resize-vocab: gr is no model of Hugging Face"
+
+t "data of another tokenizer: what differs"
+# shellcheck disable=SC2086 # words
+expect 2 "$TRAIN" run $still --train-iters 1 --load base --data-path more --no-save
+err_has "tokenizers differ: more.manifest.json has grown-base/tokenizer.json"
+err_has "what differs: size (322, 320), tokens"

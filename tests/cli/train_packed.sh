@@ -133,6 +133,20 @@ err_has "--reset-attention-mask"
 cp one.idx many.idx
 expect 3 "$TRAIN" run $tiny --data-path many --train-iters 5 --save no
 
+t "a set in which nothing is to be learnt is refused"
+for x in bin idx pack; do cp few.$x deaf.$x; done
+python3 - <<'END'
+import struct
+b = bytearray(open("deaf.pack", "rb").read())
+sequences, examples = struct.unpack_from("<QQ", b, 16)
+at = 72 + 8 * (sequences + 1) + 4 * examples
+assert any(b[at:])
+b[at:] = bytes(len(b) - at)
+open("deaf.pack", "wb").write(b)
+END
+expect 3 "$TRAIN" run $tiny --data-path deaf --train-iters 5 --no-save
+err_has "deaf.pack: no token of the set is to be learnt"
+
 t "a checkpoint keeps what files beside a tokenizer.json add, and the digest tells of it"
 mkdir x y
 printf 'the user and the assistant say hi\n%.0s' 1 2 3 4 >x.txt

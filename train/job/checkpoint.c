@@ -434,7 +434,7 @@ int checkpoint_find(struct job *j, bool required, struct err *e)
     if (has_checkpoints(o->save)) {
         int code = resume(j, own, one, e);
         if (!code && o->load && !own && !one)
-            code = hf_origin_check(j->ckpt, o->load, o->save, e);
+            code = hf_origin_check(j->ckpt, o->load, o->save, o->resize_vocab, e);
         if ((code != ERR_INTEGRITY && code != ERR_DATA) || !o->load || own || o->ckpt_step)
             return code;
         log_warn("no checkpoint of %s is intact: %s is taken", o->save, o->load);

@@ -361,6 +361,7 @@ void job_close(struct job *j)
     free(j->stage_layers);
     free(j->context_of);
     ckpt_close(j->ckpt);
+    hf_grown_finish(&j->grown);
     hf_folder_close(j->hf);
     if (j->has_manifest)
         manifest_close(&j->manifest);

@@ -13,6 +13,7 @@
 #include "base/io/file.h"
 #include "base/io/path.h"
 #include "convert/hf/hf_export.h"
+#include "convert/hf/hf_write.h"
 #include "convert/vocabulary/vocabulary.h"
 
 struct exporting {
@@ -215,6 +216,21 @@ static int find_pad(struct job *j, struct err *e)
     return code;
 }
 
+/* The number of rows in a config.json whose model got more (--resize-vocab). */
+static int grow_config(struct job *j, struct err *e)
+{
+    static const char key[] = "vocab_size";
+    struct buf value = {0};
+    size_t at, n;
+    if (!hf_text_find(j->kept[0].data, j->kept[0].len, key, &at, &n))
+        return err_set(e, ERR_USAGE, "--resize-vocab: the config.json of %s has no %s to change",
+                       j->hf->path, key);
+    buf_addf(&value, "%lld", (long long)j->spec.vocab);
+    hf_text_set(&j->kept[0], key, &value);
+    buf_finish(&value);
+    return 0;
+}
+
 int job_read_kept(struct job *j, struct err *e)
 {
     enum { SMALL_MAX = 16 << 20 };
@@ -232,6 +248,8 @@ int job_read_kept(struct job *j, struct err *e)
     }
     if (!code && from)
         code = hf_documents_read(&j->documents, from, e);
+    if (!code && j->grown.is)
+        code = grow_config(j, e);
     free(config);
     return !code && j->o->freeze_pad ? find_pad(j, e) : code;
 }

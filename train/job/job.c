@@ -131,6 +131,28 @@ static int loaded_spec(struct job *j, struct err *e)
     return 0;
 }
 
+/* --resize-vocab: rows for all ids of the tokenizer. Only where the run begins. */
+static int resize_vocab(struct job *j, struct err *e)
+{
+    if (!j->o->resize_vocab || j->ckpt_is_own)
+        return 0;
+    if (!j->hf) {
+        err_set(e, ERR_USAGE, "--resize-vocab: %s is no model of Hugging Face", j->o->load);
+        return err_hint(e, WEFT_PREFIX "convert export makes one of it");
+    }
+    if (j->vocab <= j->spec.vocab) {
+        if (job_is_first(j))
+            log_warn("--resize-vocab has no effect: %s has %lld rows for the tokenizer's %lld ids",
+                     j->hf->path, (long long)j->spec.vocab, (long long)j->vocab);
+        return 0;
+    }
+    if (job_is_first(j))
+        log_info("%lld rows are added to the %lld of %s, each their mean",
+                 (long long)(j->vocab - j->spec.vocab), (long long)j->spec.vocab, j->hf->path);
+    j->spec.vocab = j->spec.padded_vocab = j->vocab;
+    return hf_grown_open(&j->grown, j->hf, j->vocab, e);
+}
+
 int job_spec(struct job *j, bool from_checkpoint, struct err *e)
 {
     const char *path = j->ckpt ? ckpt_path(j->ckpt) : j->hf ? j->hf->path : NULL;
@@ -138,14 +160,20 @@ int job_spec(struct job *j, bool from_checkpoint, struct err *e)
     bool shaped = !from_checkpoint && !theirs && spec_flags_shaped(&j->o->model);
     if (path && (j->hf || !shaped)) {
         int failed = loaded_spec(j, e);
+        bool lacks = !failed && j->hf && j->vocab > j->spec.vocab;
+        if (!failed && !from_checkpoint)
+            failed = resize_vocab(j, e);
         if (failed)
             return failed;
         if (theirs)
             j->spec.padded_vocab =
                 spec_pad_vocab(j->spec.vocab, j->o->model.vocab_divisor, j->layout.mesh.tp);
-        return from_checkpoint || theirs
-                   ? spec_can_run(&j->spec, path, e)
-                   : spec_from_model(&j->o->model, path, j->vocab, j->layout.mesh.tp, &j->spec, e);
+        if (from_checkpoint || theirs)
+            return spec_can_run(&j->spec, path, e);
+        failed = spec_from_model(&j->o->model, path, j->vocab, j->layout.mesh.tp, &j->spec, e);
+        return failed && lacks && j->vocab > j->spec.vocab
+                   ? err_hint(e, "--resize-vocab adds rows for them, each the mean of the others")
+                   : failed;
     }
     int code = j->vocab < 1 && j->data_prefix ? without_vocabulary(j, e) : 0;
     if (!code)
@@ -217,7 +245,9 @@ static uint64_t data_bytes(const struct job *j)
 static int read_foreign(const void *from, const char *name, int rank, const int64_t *size,
                         struct box_mem to, struct err *e)
 {
-    return hf_folder_read(from, name, rank, size, to, e);
+    const struct job *j = from;
+    return j->grown.is ? hf_grown_read(&j->grown, name, rank, size, to, e)
+                       : hf_folder_read(j->hf, name, rank, size, to, e);
 }
 
 /* Of an imported model that was never trained since, or of --no-save-optim. */
@@ -403,7 +433,7 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
         code = tune_report(&j->tune, &j->rank.ops, o->tune_gemm, e);
     code = job_agree(j, code, e);
     if (!code && j->hf)
-        code = state_load_weights(&j->rank, read_foreign, j->hf, e);
+        code = state_load_weights(&j->rank, read_foreign, j, e);
     if (!code && j->hf)
         code = hf_folder_check(j->hf, e);
     if (code || !j->ckpt)

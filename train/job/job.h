@@ -21,6 +21,7 @@
 #include "train/engine/rank.h"
 #include "convert/hf/hf_documents.h"
 #include "convert/hf/hf_folder.h"
+#include "convert/hf/hf_grown.h"
 #include "train/options/options.h"
 #include "train/tune/tune.h"
 #include "convert/vocabulary/files.h"
@@ -66,8 +67,9 @@ struct job {
     struct vocabulary_files files; /* and those of the tokenizer */
     struct hf_documents documents; /* and its licence, readme and the like */
     struct spec spec;
-    int64_t pad_id; /* of --freeze-pad-embedding */
-    int64_t vocab;  /* true size, of tokenizer or data */
+    struct hf_grown grown; /* --resize-vocab: `hf` with more rows; is 0: as it is */
+    int64_t pad_id;        /* of --freeze-pad-embedding */
+    int64_t vocab;         /* true size, of tokenizer or data */
     int64_t micros, global_batch, seq_length;
     int64_t epoch;         /* samples of an epoch of --num-train-epochs; 0: not in epochs, or not
                               counted yet */

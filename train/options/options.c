@@ -247,6 +247,11 @@ static const struct opt rows[] = {
             .brief = "checkpoint, folder of them, or Hugging Face model",
             .help = "folder of checkpoints to start from, one checkpoint of it, or a Hugging Face "
                     "model (config.json and safetensors: its weights)"),
+    OPT_ROW(.name = "resize-vocab", .type = OPT_SWITCH, AT(resize_vocab), .group = "checkpoints",
+            .verbs = RUN | PLAN, .needs = "load", .resumed = RESUMED_FREE,
+            .brief = "rows for ids that the loaded model lacks",
+            .help = "where the tokenizer has more ids than the Hugging Face model of --load, its "
+                    "embedding and head get further rows, each the mean of the old ones"),
     OPT_ROW(.name = "ckpt-step", .type = OPT_INT, AT(ckpt_step), .unset = "the newest", .max = 1e12,
             .meta = "N", .group = "checkpoints", .verbs = RUN | EVAL | GENERATE | PLAN,
             .alias = "iteration", .idle = PLAN, .resumed = RESUMED_FREE,

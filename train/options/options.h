@@ -59,6 +59,7 @@ struct train_options {
     /* checkpoints */
     const char *save, *load;
     const char *export_hf, *test_prompt;
+    bool resize_vocab;
     int64_t save_interval, keep, keep_best, patience, ckpt_step, file_size;
     bool no_save, async_save, finetune, exit_on_missing;
     bool no_load_optim, no_save_optim, checkpoint_args, override_schedule, checkpoint_schedule;
