@@ -4,7 +4,8 @@
  * The limit of training steps on one GPU: bench_limit [--hold SECONDS] [--library-path DIRS]
  * [--fast] [--whole] [--narrow | --gradients] [MODEL...]. First the ceilings (a product of 8192
  * cubed in bf16 and a copy of 2 GiB, both held), then for each model its skeleton, whole and by
- * parts, replayed from CUDA graphs and held. --fast: attention's backward with atomic adds.
+ * parts, replayed from CUDA graphs and held. --fast: attention's backward with atomic adds, as in
+ * any case with a window or where its deterministic form would take more than 16 GiB.
  * --whole: without the parts.
  * --narrow: gradients and moments in bf16, no master weights. --gradients: only gradients in bf16.
  * Medians of the replays.
@@ -30,6 +31,8 @@ static const struct limit_model models[] = {
     {"llama-3.2-1b", 16, 2048, 32, 8, 64, 8192, 128256, false, 4096, 4, 131072},
     {"llama-3.2-1b-32k", 16, 2048, 32, 8, 64, 8192, 128256, false, 32768, 1, 131072},
     {"mistral-7b-8-layers", 8, 4096, 32, 8, 128, 14336, 32000, false, 4096, 4, 131072},
+    {"gemma-3-1b", 26, 1152, 4, 1, 256, 6912, 262144, false, 4096, 4, 131072, 512, 6},
+    {"phi-3-mini", 32, 3072, 32, 32, 96, 8192, 32064, false, 4096, 2, 131072, 2047},
     {"gpt-0.125b", 12, 768, 12, 12, 64, 3072, 2048, true, 2048, 1, 524288},
     {"gpt-0.125b-16", 12, 768, 12, 12, 64, 3072, 2048, true, 2048, 16, 524288},
 };

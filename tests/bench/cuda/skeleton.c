@@ -9,6 +9,8 @@
 #include "base/core/rng.h"
 #include "train/ops/values.h"
 
+static const int64_t most_shares = (int64_t)16 << 30; /* bytes of dq's shares by key */
+
 enum { PATTERN = 1 << 22, STATE = 256 << 20, STATE_G = 1, QKV = 0, PROJ, FC, DOWN, HEAD };
 
 int64_t limit_parameters(const struct limit_model *m)
@@ -18,10 +20,19 @@ int64_t limit_parameters(const struct limit_model *m)
     return m->layers * layer + m->vocabulary * m->width;
 }
 
+/* The layer has a window that leaves out keys. */
+static bool windowed(const struct limit_model *m, int64_t layer)
+{
+    bool full = m->full_every && (layer + 1) % m->full_every == 0;
+    return m->window && m->window < m->tokens && !full;
+}
+
 double limit_flops(const struct limit_model *m)
 {
-    double attention = 6.0 * (double)(m->layers * m->heads * m->dim * m->tokens);
-    return 6.0 * (double)limit_parameters(m) + attention;
+    double keys = 0, t = (double)m->tokens, w = (double)m->window; /* of all layers, in the mean */
+    for (int64_t layer = 0; layer < m->layers; layer++)
+        keys += windowed(m, layer) ? w - w * w / (2 * t) : t / 2;
+    return 6.0 * (double)limit_parameters(m) + 12.0 * (double)(m->heads * m->dim) * keys;
 }
 
 /* ---- memory -------------------------------------------------------------------------------------
@@ -143,10 +154,12 @@ static int init_site(struct skeleton *s, struct site *t, int slots, struct err *
     return 0;
 }
 
-static int init_attention(struct skeleton *s, struct err *e)
+/* The plan of the layers with or without a window. */
+static int plan_attention(struct skeleton *s, bool window, struct err *e)
 {
     const struct limit_model *m = &s->m;
     int64_t q = m->heads * m->dim, row = q + 2 * m->groups * m->dim;
+    int64_t bytes = m->micro_batch * m->heads * m->tokens * m->tokens * 2;
     struct sdpa_shape shape = {.batch = m->micro_batch,
                                .tokens = m->tokens,
                                .heads = m->heads,
@@ -155,12 +168,26 @@ static int init_attention(struct skeleton *s, struct err *e)
                                .stride = {row, row, row, q, q, row, row, row},
                                .type = DTYPE_BF16,
                                .scale = 1 / sqrtf((float)m->dim),
+                               .window = window ? m->window : 0,
                                .causal = true,
-                               .deterministic = s->mode.deterministic,
+                               .deterministic =
+                                   s->mode.deterministic && !window && bytes <= most_shares,
                                .backward = true};
-    int code = sdpa_prepare(s->gpu->sdpa, &shape, &s->attention, e);
-    if (code)
-        return code;
+    return sdpa_prepare(s->gpu->sdpa, &shape, &s->attention[window], e);
+}
+
+static int init_attention(struct skeleton *s, struct err *e)
+{
+    const struct limit_model *m = &s->m;
+    int64_t q = m->heads * m->dim, row = q + 2 * m->groups * m->dim;
+    size_t workspace = 0;
+    for (int64_t layer = 0; layer < m->layers; layer++) {
+        bool window = windowed(m, layer);
+        if (!s->attention[window] && plan_attention(s, window, e))
+            return e->code;
+        size_t bytes = sdpa_workspace(s->attention[window]);
+        workspace = bytes > workspace ? bytes : workspace;
+    }
     for (int i = 0; i < SLOTS; i++) {
         s->qkv[i] = halves(s, s->n, row, 1);
         s->dout[i] = halves(s, s->n, q, 1);
@@ -168,7 +195,7 @@ static int init_attention(struct skeleton *s, struct err *e)
         s->dqkv[i] = slab_bytes(&s->gpu->memory, (size_t)(s->n * row) * 2);
         s->lse[i] = slab_bytes(&s->gpu->memory, (size_t)(s->n * m->heads) * sizeof(float));
     }
-    s->workspace = slab_bytes(&s->gpu->memory, sdpa_workspace(s->attention));
+    s->workspace = slab_bytes(&s->gpu->memory, workspace);
     return 0;
 }
 
@@ -229,9 +256,11 @@ int skeleton_init(struct skeleton *s, struct bench_gpu *gpu, const struct limit_
 
 void skeleton_free(struct skeleton *s)
 {
-    if (s->attention)
-        sdpa_plan_free(s->gpu->sdpa, s->attention);
-    s->attention = NULL;
+    for (int i = 0; i < 2; i++) {
+        if (s->attention[i])
+            sdpa_plan_free(s->gpu->sdpa, s->attention[i]);
+        s->attention[i] = NULL;
+    }
 }
 
 /* ---- running ------------------------------------------------------------------------------------
@@ -284,13 +313,13 @@ static struct sdpa_tensors tensors(struct skeleton *s, int i)
 
 void skeleton_micro_batch(struct skeleton *s, int parts)
 {
-    bool attention = parts & PART_ATTENTION && s->attention;
+    bool attention = parts & PART_ATTENTION && s->gpu->sdpa;
     for (int64_t layer = 0; layer < s->m.layers; layer++) {
         int i = (int)(layer % SLOTS);
         struct sdpa_tensors t = tensors(s, i);
         for (int k = QKV; k <= DOWN; k++) {
             if (k == PROJ && attention)
-                sdpa_forward(s->gpu->sdpa, s->attention, &t, s->workspace);
+                sdpa_forward(s->gpu->sdpa, s->attention[windowed(&s->m, layer)], &t, s->workspace);
             if (parts & PART_PRODUCTS)
                 forward(s, k, i);
         }
@@ -310,7 +339,7 @@ void skeleton_micro_batch(struct skeleton *s, int parts)
             if (parts & PART_PRODUCTS)
                 backward(s, k, i);
             if (k == PROJ && attention)
-                sdpa_backward(s->gpu->sdpa, s->attention, &t, s->workspace);
+                sdpa_backward(s->gpu->sdpa, s->attention[windowed(&s->m, layer)], &t, s->workspace);
         }
         if (parts & PART_BYTES)
             move(s, layer_bytes(s, true));

@@ -7,10 +7,12 @@
  * out, and nothing else. Its time is the limit that a trainer is measured against.
  *
  * Of each layer all products, forward, of the input and of the weight (added up in fp32), GPT-2's
- * with their epilogues; cuDNN's attention; a copy of the bytes that the elementwise work cannot
- * avoid; the LM head; and the optimizer. Not in it: the arithmetic of loss and norms, dropout, the
- * host. Three layers' buffers take turns, so models fit whose optimizer state would not; operands
- * are normal random numbers (zeros would draw less power and run a quarter faster).
+ * with their epilogues; cuDNN's attention, whose deterministic backward does the work of all keys
+ * also with a window, so there it is the one with atomic adds; a copy of the bytes that the
+ * elementwise work cannot avoid; the LM head; and the optimizer. Not in it: the arithmetic of loss
+ * and norms, dropout, the host. Three layers' buffers take turns, so models fit whose optimizer
+ * state would not; operands are normal random numbers (zeros would draw less power and run a
+ * quarter faster).
  *
  * Bytes for each token of a layer with width C, feed-forward F, heads of Q and KV numbers in all:
  * residual and norm 16 C forward and 16 C backward; GPT-2 6 C (gradient of the qkv bias) and
@@ -30,6 +32,8 @@ struct limit_model {
     int64_t layers, width, heads, groups, dim, inner, vocabulary;
     bool gpt;                                 /* bias, GELU; else SwiGLU and RoPE */
     int64_t tokens, micro_batch, step_tokens; /* step_tokens: of one optimizer step */
+    int64_t window;                           /* of attention; 0: none */
+    int64_t full_every;                       /* every so many-th layer has none; 0: all have one */
 };
 
 enum part { PART_PRODUCTS = 1, PART_ATTENTION = 2, PART_BYTES = 4, PART_OPTIMIZER = 8 };
@@ -65,9 +69,9 @@ struct skeleton {
     struct bench_gpu *gpu;
     struct limit_model m;
     struct skeleton_mode mode;
-    int64_t n;               /* tokens of a micro-batch */
-    struct site site[SITES]; /* qkv, proj, fc, down, head */
-    struct sdpa_plan *attention;
+    int64_t n;                      /* tokens of a micro-batch */
+    struct site site[SITES];        /* qkv, proj, fc, down, head */
+    struct sdpa_plan *attention[2]; /* of all keys, and with the window; NULL: no layer has it */
     void *qkv[SLOTS], *o[SLOTS], *dout[SLOTS], *dqkv[SLOTS];
     float *lse[SLOTS];
     void *workspace; /* of attention */
