@@ -18,7 +18,8 @@ enum rng_purpose {
     RNG_TEST = 4,
     RNG_ORDER = 5,
     RNG_FIM = 6,
-    RNG_ROUND = 7
+    RNG_ROUND = 7,
+    RNG_NOISE = 8
 };
 
 struct rng4 {

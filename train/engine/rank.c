@@ -244,6 +244,7 @@ static void rank_shape(struct rank *r)
                               .sequence = c->layout.sequence,
                               .recompute = c->recompute,
                               .expert_factor = c->expert_factor,
+                              .noise = c->noise,
                               .host = &r->host};
     count_layers(c, at.pp, &r->model);
     r->zero = (struct zero){.spec = &r->config.spec,

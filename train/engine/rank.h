@@ -114,6 +114,7 @@ struct rank_config {
     bool per_token;             /* the objective is the mean over labels (step.c) */
     struct recompute recompute; /* checked by the caller (train/stages.h) */
     double expert_factor;       /* as in struct model */
+    double noise;               /* likewise */
     int device;                 /* which of the backend's devices */
     int threads;                /* 0: one for each processor */
     const char *kernels;        /* most that init_ops may use; NULL: the best */

@@ -304,6 +304,7 @@ int job_settle_layout(struct job *j, bool trains, struct rank_config *ret, struc
     m.micros = j->micros;
     int code = 0, tp = j->layout.mesh.tp;
     ret->per_token = trains && j->o->per_token;
+    ret->noise = trains ? j->o->neftune : 0;
     ret->expert_factor = trains ? j->o->experts.buffer : 0;
     ret->merge_tokens = trains ? j->o->tokens_per_pass : 0;
     if (trains)

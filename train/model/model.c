@@ -51,10 +51,17 @@ static double embed_scale(const struct model *m)
 }
 
 /* Each rank has the rows of its part of the vocabulary; the first adds the positions. */
+/* NEFTune: alpha / sqrt(L C), L the length of a row with its padding, as transformers has it. */
+static float embed_noise(const struct model *m, const struct model_pass *p)
+{
+    double elements = (double)p->max_len * (double)m->spec->hidden;
+    return p->train ? (float)(m->noise / sqrt(elements)) : 0;
+}
+
 static void embed_forward(struct model *m, const struct model_pass *p)
 {
-    bool learned = m->spec->position == SPEC_LEARNED &&
-                   (comm_index(m->comm, GROUP_TP) == 0 || FAULT("embed_positions"));
+    bool once = comm_index(m->comm, GROUP_TP) == 0; /* of the ranks whose parts are added up */
+    bool learned = m->spec->position == SPEC_LEARNED && (once || FAULT("embed_positions"));
     size_t mark = slab_mark(m->ops->workspace);
     struct tensor none = {0}, x = stream_rows(m, p, m->a.x), part = stream_partial(m, x);
     unit_use(m, UNIT_EMBED, unit_of_layer(m, 0));
@@ -67,6 +74,7 @@ static void embed_forward(struct model *m, const struct model_pass *p)
                                   .tok = m->w.embed,
                                   .pos = learned ? m->w.position : none,
                                   .position = learned ? tensor_rows(m->a.position, 0, p->n) : none,
+                                  .noise = once || FAULT("embed_noise") ? embed_noise(m, p) : 0,
                                   .drop = model_dropout(m, p, DROP_EMBED, -1)});
     comm_wait(m->comm, stream_reduce(m, x, part));
     slab_reset(m->ops->workspace, mark);

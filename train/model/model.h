@@ -130,7 +130,8 @@ struct model {
     bool any_order;    /* attention's backward may add in any order */
     bool frozen; /* the embedding's row of frozen_id gets no gradient where tokens are looked up */
     int64_t frozen_id;
-    int64_t merged;               /* micro-batches in a pass, one after the other; 0: 1 */
+    double noise;   /* alpha of NEFTune's noise on embeddings, in training alone; 0: none */
+    int64_t merged; /* micro-batches in a pass, one after the other; 0: 1 */
     int64_t heads, kv_heads, ffn; /* on this rank */
     bool sequence;                /* sequence parallelism */
     struct recompute recompute;   /* when training */

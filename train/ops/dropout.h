@@ -41,6 +41,13 @@ static inline double drop_factor_at(struct dropout d, uint64_t e)
     return bits >= drop_threshold(d) ? drop_scale(d) : 0;
 }
 
+/* The noise of element e of an embedding, between -noise and noise. */
+static inline double drop_noise_at(struct dropout d, float noise, uint64_t e)
+{
+    uint32_t bits = rng_block(drop_seed(d), RNG_NOISE, 0, e / 4).v[e % 4];
+    return (double)noise * (2 * (double)rng_unit(bits) - 1);
+}
+
 /* The number of element (row, 0) of a [n, width] tensor. */
 static inline uint64_t drop_element(struct dropout d, int64_t row, int64_t width)
 {

@@ -181,6 +181,7 @@ void op_embed(struct ops *o, const struct embed_args *a)
         need_typed(c, "position", a->position, DTYPE_I32, n);
     }
     ops_need_drop(c, a->drop, n);
+    BUG_ON(!(a->noise >= 0), "%s: noise of %g", op_name(c.op), (double)a->noise);
     o->call(o, OP_EMBED, a);
 }
 

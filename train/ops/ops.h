@@ -57,8 +57,10 @@ struct dropout {
 };
 
 /*
- * y[n,C] = dropout(scale tok[id] + pos[position]); scale 0: 1. With `shard`, tok is a part of the
- * vocabulary, from id `first` on, and an id without a row here has zeros for tok[id].
+ * y[n,C] = dropout(scale tok[id] + pos[position] + u); scale 0: 1. With `shard`, tok is a part of
+ * the vocabulary, from id `first` on, and an id without a row here has zeros for tok[id]. u is a
+ * random number between -noise and noise for each element, numbered as the masks of `drop` are:
+ * noise * (2 rng_unit(philox(seed, RNG_NOISE, 0, e / 4)[e % 4]) - 1). 0: none.
  */
 struct embed_args {
     struct tensor y, id /* I32 [n] */, tok /* [V,C] */, pos /* [P,C] or none */,
@@ -66,6 +68,7 @@ struct embed_args {
     bool shard;
     int64_t first;
     double scale;
+    float noise;
     struct dropout drop;
 };
 

@@ -27,7 +27,8 @@ static double rows_touched(struct tensor table, struct tensor y)
 static struct op_cost cost_embed(const struct embed_args *a)
 {
     double drop = a->drop.p > 0 ? 1 : 0, pos = tensor_none(a->pos) ? 0 : 1;
-    return (struct op_cost){ops_cost_count(a->y) * (drop + pos),
+    double noise = a->noise > 0 ? 1 : 0;
+    return (struct op_cost){ops_cost_count(a->y) * (drop + pos + noise),
                             bytes(a->y) + bytes(a->id) + bytes(a->position) +
                                 rows_touched(a->tok, a->y) + rows_touched(a->pos, a->y)};
 }

@@ -208,6 +208,13 @@ static const struct opt rows[] = {
             .verbs = RUN, .resumed = RESUMED_WARNED, .brief = "no gradient for the pad token's row",
             .help = "lookups of the pad_token_id of the model's config.json give its embedding no "
                     "gradient, as padding_idx of transformers; without it that id is like others"),
+    OPT_ROW(.name = "neftune-alpha", .type = OPT_REAL, AT(neftune), .def = "0", .max = 1e6,
+            .meta = "X", .group = "training", .verbs = TRAINS, .idle = PLAN,
+            .resumed = RESUMED_WARNED, .brief = "noise on embeddings in training",
+            .help = "add to each element of an embedding a random number between -X / sqrt(L C) "
+                    "and X / sqrt(L C) in training, L the length of a row with its padding "
+                    "(--seq-length, of packed sequences too) and C --hidden-size, as transformers' "
+                    "neftune_noise_alpha; 0: none"),
     OPT_ROW(.name = "optimizer", .type = OPT_CHOICE, AT(optimizer), .def = "adam",
             .meta = OPTIMIZER_NAMES, .group = "training", .verbs = TRAINS,
             .resumed = RESUMED_WARNED, .brief = "optimizer (adam: AdamW)", .help = OPTIMIZER_HELP),
@@ -509,6 +516,7 @@ static const struct opt_synonym synonyms[] = {
     {"warmup-iters", "lr-warmup-iters", NULL},
     {"warmup-ratio", "lr-warmup-fraction", NULL},
     {"lr-scheduler-type", "lr-decay-style", NULL},
+    {"neftune-noise-alpha", "neftune-alpha", NULL},
     {"max-grad-norm", "clip-grad", NULL},
     {"grad-clip", "clip-grad", NULL},
     {"wd", "weight-decay", NULL},

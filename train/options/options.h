@@ -51,6 +51,7 @@ struct train_options {
     struct course_flags course;
     int recipe; /* enum train_recipe */
     bool pad_in_loss, freeze_pad;
+    double neftune;
     double clip_grad, beta1, beta2, adam_eps;
     int optimizer; /* enum optimizer */
     double sgd_momentum;

@@ -131,6 +131,7 @@ static struct rank_config configure(struct cell_rank *c)
                                 .per_token = cell->per_token,
                                 .recompute = cell->recompute,
                                 .expert_factor = cell->expert_factor,
+                                .noise = cell->noise,
                                 .overlap_grad_reduce = cell->overlap & OVERLAP_GRADIENTS,
                                 .overlap_param_gather = cell->overlap & OVERLAP_WEIGHTS,
                                 .bucket_size = CELL_BUCKET,

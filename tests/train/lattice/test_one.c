@@ -71,6 +71,7 @@ static void run_one(const struct cell_shares *s, bool llama, struct recompute ho
     struct cell c = {.spec = llama ? cell_llama() : cell_gpt(),
                      .real = DTYPE_F64,
                      .micros = 2 * s->dp,
+                     .noise = 5,
                      .steps = 1};
     struct cell_single single;
     char why[600];

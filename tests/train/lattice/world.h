@@ -47,6 +47,7 @@ struct cell {
     enum optim_kind optimizer;
     struct optim_tuning tuning;
     struct recompute recompute;
+    double noise;         /* on embeddings; 0: none */
     double expert_factor; /* of a model with experts; 0: the usual */
     int64_t rows;         /* of a micro-batch; 0: CELL_ROWS */
     bool per_token;       /* the objective */

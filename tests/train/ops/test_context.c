@@ -262,6 +262,7 @@ static void embed_rows(struct dropout drop)
     struct embed_args a = {.id = world_ids(&w, NUMBERED, 5),
                            .tok = world_2d(&w, 1, 5, WIDTH, 0),
                            .y = world_2d(&w, 1, NUMBERED, WIDTH, 1),
+                           .noise = 0.3f,
                            .drop = drop};
     struct embed_bwd_args b = {.dy = a.y, .id = a.id, .drop = drop};
     struct tensor y = make_2d(NUMBERED, WIDTH), dtok = world_2d(&w, 1, 5, WIDTH, 0);

@@ -488,9 +488,43 @@ static void clip_divides_by_a_count(void)
     world_guarded(&w);
 }
 
-T_MAIN(T_CASE(embed_adds_and_drops), T_CASE(norm_has_mean_zero_and_square_one),
-       T_CASE(norm_adds_the_residual_in_place), T_CASE(matmul_in_every_orientation),
-       T_CASE(gelu_has_its_known_values), T_CASE(glu_is_silu_times_gate), T_CASE(rope_turns_pairs),
+/* Each element has a number of its own between -noise and noise, from its global place alone, and
+ * it is dropped with the sum. */
+static void embed_adds_noise(void)
+{
+    enum { n = 40, C = 30 };
+    double sum = 0, least = 0, most = 0;
+    begin(2);
+    struct embed_args a = {.id = world_ids(&w, n, 4),
+                           .tok = world_2d(&w, 1, 4, C, 1),
+                           .noise = 0.25f,
+                           .drop = {.seed = 7, .sub = 2, .row0 = 3}};
+    a.y = world_2d(&w, 1, n, C, 1);
+    for (int dropped = 0; dropped < 2; dropped++) {
+        a.drop.p = dropped ? 0.5f : 0;
+        world_poison(a.y);
+        op_embed(&w.ops, &a);
+        for (int i = 0; i < n * C; i++) {
+            uint64_t e = 3 * C + (uint64_t)i;
+            struct rng4 r = rng_block(7, RNG_NOISE, 0, e / 4);
+            double u = 0.25 * (2 * (double)(r.v[e % 4] >> 8) / 0x1p24 - 1);
+            double k = dropped ? kept(a.drop, (uint64_t)(i / C), C, (uint64_t)(i % C)) : 1;
+            double tok = world_get(a.tok, (int64_t)world_get(a.id, i / C) * C + i % C);
+            T_NEAR(world_get(a.y, i), (tok + u) * k, 1e-14);
+            sum += u;
+            least = u < least ? u : least;
+            most = u > most ? u : most;
+        }
+    }
+    T_NEAR(sum / (2 * n * C), 0, 0.02);
+    T_CHECK(least > -0.25 && least < -0.24 && most < 0.25 && most > 0.24);
+    world_guarded(&w);
+}
+
+T_MAIN(T_CASE(embed_adds_and_drops), T_CASE(embed_adds_noise),
+       T_CASE(norm_has_mean_zero_and_square_one), T_CASE(norm_adds_the_residual_in_place),
+       T_CASE(matmul_in_every_orientation), T_CASE(gelu_has_its_known_values),
+       T_CASE(glu_is_silu_times_gate), T_CASE(rope_turns_pairs),
        T_CASE(attention_is_softmax_of_what_is_seen), T_CASE(attention_decodes_as_it_trains),
        T_CASE(xent_of_even_logits_is_log_v), T_CASE(adamw_of_a_constant_gradient),
        T_CASE(sgd_of_a_constant_gradient), T_CASE(clip_measures_and_skips),

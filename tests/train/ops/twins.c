@@ -26,6 +26,7 @@ static void make_embed(struct world *w, struct call *c, const int64_t *d, uint32
     a->tok = world_2d(w, 1, d[2], d[1], gap(bits, 1));
     a->scale = bit(bits, 8) ? 2.5 : 0;
     a->drop = dropout(w, bits, 4);
+    a->noise = bit(bits, 6) ? 0.5f : 0;
     if (bit(bits, 5)) {
         a->pos = world_2d(w, 1, 9, d[1], gap(bits, 2));
         a->position = world_ids(w, d[0], 9);

@@ -25,6 +25,23 @@ static const float *factors(struct dropout d, int64_t i, int64_t width, int64_t 
     return space;
 }
 
+/* The noise of columns j .. j + n - 1; NULL without. */
+static const float *noise_of(const struct embed_args *a, int64_t i, int64_t j, int64_t n,
+                             float *space)
+{
+    uint64_t first = drop_element(a->drop, i, a->y.size[1]) + (uint64_t)j;
+    uint64_t seed = drop_seed(a->drop);
+    if (!(a->noise > 0))
+        return NULL;
+    for (int64_t k = 0; k < n;) {
+        uint64_t e = first + (uint64_t)k;
+        struct rng4 r = rng_block(seed, RNG_NOISE, 0, e / 4);
+        for (uint64_t w = e % 4; w < 4 && k < n; w++, k++)
+            space[k] = a->noise * (2 * rng_unit(r.v[w]) - 1);
+    }
+    return space;
+}
+
 /* The table's row that has `id`; -1: it is not here. */
 static int64_t row_of_id(struct tensor table, int32_t id, bool shard, int64_t first)
 {
@@ -46,16 +63,19 @@ static void embed_row(const struct embed_args *a, int64_t i)
     int64_t at = row_of_id(a->tok, ints(a->id)[i], a->shard, a->first);
     const float *tok = at < 0 ? NULL : row(a->tok, at);
     const float *pos = tensor_none(a->pos) ? NULL : row(a->pos, ints(a->position)[i]);
-    float *y = row(a->y, i), space[CHUNK];
+    float *y = row(a->y, i), space[CHUNK], noise[CHUNK];
     vf scale = embed_scale(a->scale);
     for (int64_t c = 0; c < width; c += CHUNK) {
         int64_t end = embed_smaller(c + CHUNK, width);
         const float *f = factors(a->drop, i, width, c, end - c, space);
+        const float *u = noise_of(a, i, c, end - c, noise);
         for (int64_t j = c; j < end; j += VL) {
             int64_t n = end - j;
             vf v = tok ? v_get(tok + j, n) * scale : v_zero();
             if (pos)
                 v = v + v_get(pos + j, n);
+            if (u)
+                v = v + v_get(u + (j - c), n);
             if (f)
                 v = v * v_get(f + (j - c), n);
             v_put(y + j, n, v);

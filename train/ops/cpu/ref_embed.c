@@ -28,6 +28,9 @@ void REF(embed)(struct ops *o, const void *args, void *scratch)
         for (int64_t j = 0; j < width; j++) {
             double sum =
                 (tok ? (double)tok[j] * embed_scale(a->scale) : 0) + (pos ? (double)pos[j] : 0);
+            if (a->noise > 0)
+                sum +=
+                    drop_noise_at(a->drop, a->noise, drop_element(a->drop, i, width) + (uint64_t)j);
             row(a->y, i)[j] = (real)(sum * drop_factor(a->drop, i, j, width));
         }
     }

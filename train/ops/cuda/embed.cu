@@ -11,9 +11,27 @@ template <class T> struct embed_job {
     const int32_t *id, *position;
     int64_t width;
     int64_t first, rows; /* the ids that tok has */
-    float scale;
+    float scale, noise;
     drop_mask drop;
 };
+
+/* v += noise of columns col .. col + VEC - 1 of a row; VEC divides col and width. */
+template <int VEC>
+static __device__ void add_noise(float (&v)[VEC], float noise, drop_mask d, int64_t row,
+                                 int64_t col, int64_t width)
+{
+    if (!(noise > 0))
+        return;
+    const uint64_t seed = drop_seed(d);
+    const uint64_t e = (drop_row0(d) + (uint64_t)row) * (uint64_t)width + (uint64_t)col;
+#pragma unroll
+    for (int k = 0; k < VEC; k++) {
+        uint4 r = random_block(seed, 8 /* RNG_NOISE */, 0, (e + (unsigned)k) / 4);
+        unsigned w = (unsigned)((e + (unsigned)k) % 4);
+        uint32_t bits = w == 0 ? r.x : w == 1 ? r.y : w == 2 ? r.z : r.w;
+        v[k] += noise * (2 * ((float)(bits >> 8) * 0x1p-24f) - 1);
+    }
+}
 
 template <int VEC, class T> static __global__ void embed(const embed_job<T> j)
 {
@@ -29,6 +47,7 @@ template <int VEC, class T> static __global__ void embed(const embed_job<T> j)
             load(add, pos + c);
         for (int k = 0; k < VEC; k++)
             v[k] = fmaf(v[k], j.scale, add[k]);
+        add_noise(v, j.noise, j.drop, i, c, j.width);
         drop_apply(v, j.drop, i, c, j.width);
         store(j.y.row(i) + c, v);
     }
@@ -47,7 +66,7 @@ template <class T> static void issue_embed(ops *o, const embed_args *a)
     embed_job<T> j = {mat_in_of<T>(a->y),      mat_in_of<T>(a->tok), mat_in_of<T>(a->pos),
                       ints_of(a->id),          ints_of(a->position), width,
                       a->shard ? a->first : 0, a->tok.size[0],       scale_of(a->scale),
-                      mask_of(a->drop)};
+                      a->noise,                mask_of(a->drop)};
     if (width % vec == 0 && aligned(a->y) && aligned(a->tok) && aligned(a->pos))
         embed<vec><<<(unsigned)n, threads_for(width / vec, MOST), 0, stream_of(o)>>>(j);
     else
