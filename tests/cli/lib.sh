@@ -138,3 +138,31 @@ finish() {
     echo "1..$_number"
     [ "$_failed" = 0 ]
 }
+
+# mpi_ranks N COMMAND...: N processes under mpirun: as root, more than there are processors, without the network
+mpi_ranks() {
+    mpi_n=$1
+    shift
+    HWLOC_HIDE_ERRORS=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
+        timeout 600 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader -n "$mpi_n" "$@" </dev/null
+}
+
+# mpi_probe ARGS...: sets no_mpi to the reason for which `train run ARGS` cannot be started by mpirun, or to nothing
+mpi_probe() {
+    no_mpi="no mpirun: apt-get install libopenmpi-dev"
+    command -v mpirun >/dev/null || return 0
+    no_mpi=
+    mpi_ranks 2 "$TRAIN" run "$@" --train-iters 1 --no-save >probe 2>&1 || true
+    ! grep -q "built without MPI" probe || no_mpi="built without MPI"
+}
+
+# any_ranks N COMMAND...: N processes under mpirun, or without MPI (mpi_probe) started by the command itself
+any_ranks() {
+    if [ -z "$no_mpi" ]; then
+        mpi_ranks "$@"
+    else
+        any_n=$1
+        shift
+        "$@" --nproc-per-node "$any_n"
+    fi
+}

@@ -2,22 +2,7 @@
 # Processes that share each sequence, by every way of exchanging keys.
 . "$SRC/tests/cli/train_data.sh"
 tiny="$tiny --threads 1"
-# as train_ranks.sh: as root, more processes than processors, without the network; without MPI the command starts them
-ranks() {
-    n=$1
-    shift
-    if command -v mpirun >/dev/null && [ -z "$no_mpi" ]; then
-        HWLOC_HIDE_ERRORS=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
-            timeout 600 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader -n "$n" "$@" </dev/null
-    else
-        "$@" --nproc-per-node "$n"
-    fi
-}
-no_mpi=
-if command -v mpirun >/dev/null; then
-    ranks 2 "$TRAIN" run $tiny --train-iters 1 --no-save >probe 2>&1
-    ! grep -q "built without MPI" probe || no_mpi=1
-fi
+mpi_probe $tiny
 # the numbers of two runs agree to 1e-4 of their size, step by step
 agree() {
     check python3 - "$1/metrics.jsonl" "$2/metrics.jsonl" <<'END'
@@ -34,27 +19,27 @@ END
 t "processes that share sequences learn what one process learns"
 "$TRAIN" run $tiny --train-iters 10 --save one >/dev/null 2>&1
 for how in p2p all_gather a2a; do
-    expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 10 --save cp-$how --context-parallel-size 2 --cp-comm-type $how
+    expect 0 any_ranks 2 "$TRAIN" run $tiny --train-iters 10 --save cp-$how --context-parallel-size 2 --cp-comm-type $how
     out_has " iteration       10/      10 | consumed samples: " # mpirun's stdout is a terminal, that of scripts is not
     agree one cp-$how
 done
 expect 0 "$CONVERT" verify cp-p2p/iter_0000010
-expect 0 ranks 4 "$TRAIN" run $tiny --train-iters 10 --save mixed --cp 2 --tp 2 --sequence-parallel --cp-comm-type p2p,a2a
+expect 0 any_ranks 4 "$TRAIN" run $tiny --train-iters 10 --save mixed --cp 2 --tp 2 --sequence-parallel --cp-comm-type p2p,a2a
 agree one mixed
-expect 0 ranks 4 "$TRAIN" run $tiny --train-iters 10 --save data --cp 2 --zero-stage 2 --overlap-grad-reduce
+expect 0 any_ranks 4 "$TRAIN" run $tiny --train-iters 10 --save data --cp 2 --zero-stage 2 --overlap-grad-reduce
 agree one data
 
 t "documents across the pieces of a sequence"
 documents="$tiny $llama --reset-attention-mask --reset-position-ids --eod-mask-loss --attention-dropout 0.1 --hidden-dropout 0.1"
 expect 0 "$TRAIN" run $documents --train-iters 10 --save documents
-expect 0 ranks 4 "$TRAIN" run $documents --train-iters 10 --save documents-4 --cp 4
+expect 0 any_ranks 4 "$TRAIN" run $documents --train-iters 10 --save documents-4 --cp 4
 agree documents documents-4
-expect 0 ranks 2 "$TRAIN" run $documents --train-iters 10 --save documents-2 --cp 2 --cp-comm-type a2a
+expect 0 any_ranks 2 "$TRAIN" run $documents --train-iters 10 --save documents-2 --cp 2 --cp-comm-type a2a
 agree documents documents-2
 
 t "a run resumes with another number of processes for a sequence"
-expect 0 ranks 4 "$TRAIN" run $tiny --train-iters 10 --save resumed --cp 4 --exit-interval 3
-expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 10 --save resumed --cp 2 --cp-comm-type all_gather --exit-interval 6
+expect 0 any_ranks 4 "$TRAIN" run $tiny --train-iters 10 --save resumed --cp 4 --exit-interval 3
+expect 0 any_ranks 2 "$TRAIN" run $tiny --train-iters 10 --save resumed --cp 2 --cp-comm-type all_gather --exit-interval 6
 expect 0 "$TRAIN" run $tiny --train-iters 10 --save resumed
 agree one resumed
 

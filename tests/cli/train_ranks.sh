@@ -8,14 +8,6 @@ token="--job-token-file job.token"
 head -c 32 /dev/urandom | base64 >job.token
 chmod 600 job.token
 
-# ranks N COMMAND...: as root, more processes than processors, without the network
-ranks() {
-    n=$1
-    shift
-    HWLOC_HIDE_ERRORS=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
-        timeout 600 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader -n "$n" "$@" </dev/null
-}
-
 # own N ARGS...: processes that the command starts itself, whose waiting takes no processor time from the others
 own() {
     n=$1
@@ -115,42 +107,37 @@ unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TORCHELASTIC_RUN_ID MASTER_POR
 check grep -q "job token: derived from torchrun's run id job-7, which keeps jobs apart, but not a person who can guess it" run.0
 check grep -q "iteration" run.1
 
-if ! command -v mpirun >/dev/null; then
+mpi_probe $tiny
+if [ -n "$no_mpi" ]; then
     t "several processes"
-    skip "no mpirun: apt-get install libopenmpi-dev"
-    return 0
-fi
-ranks 2 "$TRAIN" run $tiny --train-iters 1 --no-save >probe 2>&1
-if grep -q "built without MPI" probe; then
-    t "several processes"
-    skip "built without MPI"
+    skip "$no_mpi"
     return 0
 fi
 
 "$TRAIN" run $tiny $llama --train-iters 10 --save one-l >/dev/null 2>&1
 
 t "data-parallel processes learn what one learns, and the last one prints it"
-expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save dp --log-format megatron-v3
+expect 0 mpi_ranks 2 "$TRAIN" run $tiny --train-iters 20 --save dp --log-format megatron-v3
 out_has "iteration       20/      20 |"
 check [ "$(grep -c "iteration" dp/metrics.jsonl)" = "$(grep -c "iteration" alone/metrics.jsonl)" ]
 no_temps dp
 
 t "tensor and sequence parallel, the optimizer shared out, fewer key heads than processes"
-expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save tp --tp 2 --sequence-parallel
+expect 0 mpi_ranks 2 "$TRAIN" run $tiny --train-iters 20 --save tp --tp 2 --sequence-parallel
 expect 0 own 4 $tiny $llama --train-iters 10 --save tp-l --tensor-model-parallel-size 4
 agree one-l tp-l
 expect 0 own 4 $tiny --train-iters 20 --save zero --tp 2 --use-distributed-optimizer
 expect 0 "$CONVERT" verify zero/iter_0000020
 
 t "a pipeline, and one of tensor-parallel stages"
-expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save pp --pipeline-model-parallel-size 2
+expect 0 mpi_ranks 2 "$TRAIN" run $tiny --train-iters 20 --save pp --pipeline-model-parallel-size 2
 expect 0 own 4 $tiny --train-iters 20 --save tp-pp --pp 2 --tp 2 --sequence-parallel
 expect 0 "$CONVERT" verify tp-pp/iter_0000020
 
 t "another layout resumes"
 expect 0 own 4 $tiny --train-iters 20 --save mixed --tp 2 --sequence-parallel --use-distributed-optimizer --exit-interval 5
 expect 0 own 2 $tiny --train-iters 20 --save mixed --use-distributed-optimizer --exit-interval 10
-expect 0 ranks 2 "$TRAIN" run $tiny --train-iters 20 --save mixed --pp 2 --exit-interval 15
+expect 0 mpi_ranks 2 "$TRAIN" run $tiny --train-iters 20 --save mixed --pp 2 --exit-interval 15
 expect 0 "$TRAIN" run $tiny --train-iters 20 --save mixed --exit-interval 18
 expect 0 own 2 $tiny --train-iters 20 --save mixed --tp 2
 agree alone dp tp zero pp tp-pp mixed
@@ -158,7 +145,7 @@ agree alone dp tp zero pp tp-pp mixed
 t "the same layout resumes with the same bytes, also after kill -9 of one process"
 expect 0 own 2 $tiny --train-iters 20 --save again --use-distributed-optimizer
 own 2 $tiny --train-iters 20 --save killed --use-distributed-optimizer --exit-interval 10 >/dev/null 2>&1
-ranks 2 sh -c '
+mpi_ranks 2 sh -c '
     "$0" "$@" & pid=$!
     if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then sleep 1; kill -9 $pid; fi
     wait $pid' "$TRAIN" run $tiny --train-iters 4000 --lr-decay-iters 20 --save killed --use-distributed-optimizer >killed.out 2>&1
@@ -170,15 +157,15 @@ tensors killed/iter_0000020 >killed.bin
 same again.bin killed.bin
 
 t "what cannot be is told once"
-expect 2 ranks 2 "$TRAIN" run $tiny --train-iters 2 --no-save --tp 2 --num-attention-heads 1 --global-batch-size 2
+expect 2 mpi_ranks 2 "$TRAIN" run $tiny --train-iters 2 --no-save --tp 2 --num-attention-heads 1 --global-batch-size 2
 err_has "1 attention heads cannot be shared out to tensor-model-parallel-size 2"
 check [ "$(grep -c "^error: " .err)" = 1 ]
 expect 2 "$TRAIN" run $tiny --train-iters 2 --no-save --tp 2
 err_has "1 process cannot be shared out to --tensor-model-parallel-size 2"
-expect 2 ranks 2 "$TRAIN" eval --load alone --data-path d_text_document --eval-iters 1
+expect 2 mpi_ranks 2 "$TRAIN" eval --load alone --data-path d_text_document --eval-iters 1
 err_has "train eval runs as one process"
 check [ "$(grep -c "^error: " .err)" = 1 ]
-expect 2 ranks 2 "$TRAIN" run $tiny --no-such-option
+expect 2 mpi_ranks 2 "$TRAIN" run $tiny --no-such-option
 check [ "$(grep -c "^error: " .err)" = 1 ]
 
 t "a plan of several processes"

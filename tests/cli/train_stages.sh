@@ -2,22 +2,7 @@
 # Pipeline stages of any number of layers, interleaved ones; optimizers by their name.
 . "$SRC/tests/cli/train_data.sh"
 tiny="$tiny --threads 1"
-# as train_ranks.sh: as root, more processes than processors, without the network; without MPI the command starts them
-ranks() {
-    n=$1
-    shift
-    if command -v mpirun >/dev/null && [ -z "$no_mpi" ]; then
-        HWLOC_HIDE_ERRORS=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
-            timeout 600 mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader -n "$n" "$@" </dev/null
-    else
-        "$@" --nproc-per-node "$n"
-    fi
-}
-no_mpi=
-if command -v mpirun >/dev/null; then
-    ranks 2 "$TRAIN" run $tiny --train-iters 1 --no-save >probe 2>&1
-    ! grep -q "built without MPI" probe || no_mpi=1
-fi
+mpi_probe $tiny
 # the numbers of two runs agree to 1e-4 of their size, step by step
 agree() {
     check python3 - "$1/metrics.jsonl" "$2/metrics.jsonl" <<'END'
@@ -49,12 +34,12 @@ err_has "plain/iter_0000004 was saved without the optimizer's state"
 t "uneven and interleaved stages learn what one process learns"
 four="$tiny --num-layers 4 --global-batch-size 8"
 "$TRAIN" run $four --train-iters 10 --save one >/dev/null 2>&1
-expect 0 ranks 4 "$TRAIN" run $four --train-iters 10 --save uneven --pp 4 --balance 0-3-1-0
+expect 0 any_ranks 4 "$TRAIN" run $four --train-iters 10 --save uneven --pp 4 --balance 0-3-1-0
 agree one uneven
 expect 0 "$CONVERT" verify uneven/iter_0000010
-expect 0 ranks 2 "$TRAIN" run $four --train-iters 10 --save chunks --pp 2 --num-layers-per-virtual-pipeline-stage 1
+expect 0 any_ranks 2 "$TRAIN" run $four --train-iters 10 --save chunks --pp 2 --num-layers-per-virtual-pipeline-stage 1
 agree one chunks
-expect 0 ranks 2 "$TRAIN" run $four --train-iters 10 --save string --pp 2 --pipeline-model-parallel-layout 'E|t*3|t|L' --exit-interval 5
+expect 0 any_ranks 2 "$TRAIN" run $four --train-iters 10 --save string --pp 2 --pipeline-model-parallel-layout 'E|t*3|t|L' --exit-interval 5
 expect 0 "$TRAIN" run $four --train-iters 10 --save string
 agree one string
 
@@ -85,7 +70,7 @@ t "the run file of eight uneven stages"
 file="--config $SRC/samples/gpt-uneven.toml --tokenizer-type NullTokenizer --vocab-size 60 --data-path d_text_document
     --train-iters 2 --log-interval 1 --split 100,0,0 --threads 1"
 expect 0 "$TRAIN" run $file --save eight-1 --pp 1 --balance 48
-expect 0 ranks 8 "$TRAIN" run $file --save eight
+expect 0 any_ranks 8 "$TRAIN" run $file --save eight
 out_has "iteration        2/       2 |"
 agree eight-1 eight
 
@@ -106,8 +91,8 @@ for how in "--recompute-granularity selective" "--checkpoint-activations --check
     expect 0 "$TRAIN" run $deep --train-iters 3 --save again-6 $how
     same_weights plain-6 again-6
 done
-expect 0 ranks 2 "$TRAIN" run $deep --train-iters 3 --save tp-6 --tp 2
-expect 0 ranks 2 "$TRAIN" run $deep --train-iters 3 --save tp-6-parts --tp 2 --checkpoint-activations --distribute-saved-activations
+expect 0 any_ranks 2 "$TRAIN" run $deep --train-iters 3 --save tp-6 --tp 2
+expect 0 any_ranks 2 "$TRAIN" run $deep --train-iters 3 --save tp-6-parts --tp 2 --checkpoint-activations --distribute-saved-activations
 same_weights tp-6 tp-6-parts
 expect 2 "$TRAIN" plan $deep --recompute-granularity full
 err_has "expected --recompute-method uniform or block"
@@ -121,7 +106,7 @@ masked="$tiny --eod-mask-loss --hidden-dropout 0.1 --attention-dropout 0.1"
 expect 0 "$TRAIN" run $masked --train-iters 6 --save per-token --calculate-per-token-loss
 expect 0 "$TRAIN" run $masked --train-iters 6 --save per-token-1 --calculate-per-token-loss --micro-batch-size 1
 agree per-token per-token-1
-expect 0 ranks 2 "$TRAIN" run $masked --train-iters 6 --save per-token-2 --calculate-per-token-loss
+expect 0 any_ranks 2 "$TRAIN" run $masked --train-iters 6 --save per-token-2 --calculate-per-token-loss
 agree per-token per-token-2
 
 t "--use-tp-pp-dp-mapping: stages are numbered before data-parallel ranks, with the same results"

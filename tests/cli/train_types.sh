@@ -150,23 +150,9 @@ out_has "loss scale: 1199999999999999"
 
 t "3 steps of the 0.125B recipe in fp16, with the scale of its script's JSON, by two processes"
 [ -n "${WEFT_FULL:-}" ] || skip "takes a minute of two processors; WEFT_FULL=1 runs it"
-# by mpirun, where it is there: as root and without the network
-two() {
-    if [ -z "$no_mpi" ]; then
-        HWLOC_HIDE_ERRORS=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
-            mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader -n 2 "$@" </dev/null
-    else
-        "$@" --nproc-per-node 2
-    fi
-}
 [ -z "${WEFT_FULL:-}" ] || {
-    no_mpi=1
-    if command -v mpirun >/dev/null; then
-        no_mpi=
-        two "$TRAIN" run $tiny $cpu --train-iters 1 --no-save >probe 2>&1 || true
-        ! grep -q "built without MPI" probe || no_mpi=1
-    fi
-    expect 0 two "$TRAIN" run --config "$SRC/samples/gpt-0.125b-fp16.toml" --tokenizer-type NullTokenizer --vocab-size 60 \
+    mpi_probe $tiny $cpu
+    expect 0 any_ranks 2 "$TRAIN" run --config "$SRC/samples/gpt-0.125b-fp16.toml" --tokenizer-type NullTokenizer --vocab-size 60 \
         --data-path d_text_document --seq-length 256 --global-batch-size 2 --train-samples 6 --lr-decay-samples 6 --lr-warmup-samples 2 \
         --log-interval 1 --save-interval 0 --no-index-cache --split 100,0,0 $cpu
     check [ "$(grep -c "number of skipped iterations:   0 | number of nan iterations:   0 |" .out)" = 3 ]
