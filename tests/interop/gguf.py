@@ -6,10 +6,9 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 
 GOLDEN, WANTED = sys.argv[2], sys.argv[3:]
-from hf446 import beside, torch, transformers
+from hf446 import beside, run_cases, torch, transformers
 
 sys.path.insert(0, f"{sys.prefix}/gguf")
 try:
@@ -254,17 +253,7 @@ def main():
     cases = [(f"{n}-{t}", lambda d, n=n, t=t: same_values(n, t, d)) for n, t in CASES]
     cases += [(f.__name__, f) for f in (byte_level, ids_of_config, sentencepiece_models, refused)]
     cases = [c for c in cases if not WANTED or c[0] in WANTED]
-    failed = 0
-    for i, (name, case) in enumerate(cases, 1):
-        with tempfile.TemporaryDirectory() as d:
-            try:
-                case(d)
-                print(f"ok {i} - {name}")
-            except (AssertionError, RuntimeError, KeyError, OSError, ValueError, TypeError) as e:
-                failed += 1
-                print(f"not ok {i} - {name}\n# " + repr(e)[:1500].replace("\n", "\n# "))
-    print(f"1..{len(cases)}")
-    return 1 if failed else 0
+    return run_cases(cases)
 
 
 if __name__ == "__main__":

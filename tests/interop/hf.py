@@ -11,9 +11,8 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 
-from hf446 import beside, torch, transformers
+from hf446 import beside, run_cases, torch, transformers
 
 gradients = beside("gradients")
 
@@ -343,18 +342,8 @@ def main():
     cases = [(n, lambda d, n=n: round_trip(n, d)) for n in MODELS]
     cases += [(f.__name__, f) for f in (gpt_of_ours, layers_of_options, newer_spelling, dry_run_and_targets, bad_folders)]
     wanted = sys.argv[7:]
-    failed = 0
     cases = [c for c in cases if not wanted or c[0] in wanted]
-    for i, (name, case) in enumerate(cases, 1):
-        with tempfile.TemporaryDirectory() as d:
-            try:
-                case(d)
-                print(f"ok {i} - {name}")
-            except (AssertionError, RuntimeError, KeyError, OSError) as e:
-                failed += 1
-                print(f"not ok {i} - {name}\n# " + repr(e)[:1500].replace("\n", "\n# "))
-    print(f"1..{len(cases)}")
-    return 1 if failed else 0
+    return run_cases(cases)
 
 
 if __name__ == "__main__":

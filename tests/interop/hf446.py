@@ -6,6 +6,7 @@ not see. Where they are missing the test ends as skipped, or as failed under WEF
 import importlib.util
 import os
 import sys
+import tempfile
 
 # safetensors.py beside this file is a test and not the library
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -31,3 +32,18 @@ def beside(name):
     sys.modules.setdefault("hf446", sys.modules[__name__])
     spec.loader.exec_module(module)
     return module
+
+
+def run_cases(cases):
+    """Runs (name, function of a fresh folder) pairs as TAP; the exit code."""
+    failed = 0
+    for i, (name, case) in enumerate(cases, 1):
+        with tempfile.TemporaryDirectory() as d:
+            try:
+                case(d)
+                print(f"ok {i} - {name}")
+            except (AssertionError, RuntimeError, KeyError, OSError, ValueError, TypeError) as e:
+                failed += 1
+                print(f"not ok {i} - {name}\n# " + repr(e)[:1500].replace("\n", "\n# "))
+    print(f"1..{len(cases)}")
+    return 1 if failed else 0

@@ -6,10 +6,9 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 
 WANTED = sys.argv[2:]
-from hf446 import beside, torch, transformers
+from hf446 import beside, run_cases, torch, transformers
 
 hf = beside("hf")
 BASE = dict(hf.SMALL, vocab_size=38, head_dim=4)
@@ -141,17 +140,7 @@ def refused(d):
 def main():
     cases = [(n, lambda d, n=n: round_trip(n, d)) for n in MODELS] + [("refused", refused)]
     cases = [c for c in cases if not WANTED or c[0] in WANTED]
-    failed = 0
-    for i, (name, case) in enumerate(cases, 1):
-        with tempfile.TemporaryDirectory() as d:
-            try:
-                case(d)
-                print(f"ok {i} - {name}")
-            except (AssertionError, RuntimeError, KeyError, OSError) as e:
-                failed += 1
-                print(f"not ok {i} - {name}\n# " + repr(e)[:1500].replace("\n", "\n# "))
-    print(f"1..{len(cases)}")
-    return 1 if failed else 0
+    return run_cases(cases)
 
 
 if __name__ == "__main__":

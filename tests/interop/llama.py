@@ -9,7 +9,6 @@ import random
 import struct
 import subprocess
 import sys
-import tempfile
 import unicodedata
 
 GOLDEN, BUILD, WANTED = os.path.abspath(sys.argv[2]), os.path.abspath(sys.argv[3]), sys.argv[4:]
@@ -17,7 +16,7 @@ if not os.path.exists(os.path.join(BUILD, "llama_run")):
     print(f"1..1\nok 1 - llama.cpp # SKIP {BUILD} has no llama_run: tests/run.sh --full builds it")
     sys.exit(1 if os.environ.get("WEFT_CI") and os.environ.get("WEFT_FULL") else 0)
 sys.argv[3:] = []
-from hf446 import beside, torch, transformers
+from hf446 import beside, run_cases, torch, transformers
 
 ours = beside("gguf")
 hf, gguf, np = ours.hf, ours.gguf, ours.np
@@ -206,17 +205,7 @@ def tokenizers_of_cases():
 def main():
     cases = [(n, lambda d, n=n: family(n, d)) for n in FAMILIES] + list(tokenizers_of_cases())
     cases = [c for c in cases if not WANTED or c[0] in WANTED]
-    failed = 0
-    for i, (name, case) in enumerate(cases, 1):
-        with tempfile.TemporaryDirectory() as d:
-            try:
-                case(d)
-                print(f"ok {i} - {name}")
-            except (AssertionError, RuntimeError, KeyError, OSError, ValueError) as e:
-                failed += 1
-                print(f"not ok {i} - {name}\n# " + repr(e)[:1500].replace("\n", "\n# "))
-    print(f"1..{len(cases)}")
-    return 1 if failed else 0
+    return run_cases(cases)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,10 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import warnings
 
 WANTED = sys.argv[2:]
-from hf446 import beside, torch
+from hf446 import beside, run_cases, torch
 
 sys.path.insert(0, f"{sys.prefix}/peft")
 try:
@@ -345,17 +344,7 @@ def main():
     cases += [(f"{n} {b}", lambda d, o=o, b=b: not_merged("peft-" + b, *o, d)) for n, o in OPTIONS.items() for b in ("tied", "untied")]
     cases += [(n, lambda d, o=o: not_merged(o[0], None, o[1], d)) for n, o in OTHERS.items()]
     cases = [c for c in cases if not WANTED or c[0] in WANTED]
-    failed = 0
-    for i, (name, case) in enumerate(cases, 1):
-        with tempfile.TemporaryDirectory() as d:
-            try:
-                case(d)
-                print(f"ok {i} - {name}")
-            except (AssertionError, RuntimeError, KeyError, OSError, ValueError) as e:
-                failed += 1
-                print(f"not ok {i} - {name}\n# " + repr(e)[:1500].replace("\n", "\n# "))
-    print(f"1..{len(cases)}")
-    return 1 if failed else 0
+    return run_cases(cases)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,10 @@ import struct
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 
 CONVERT, DUMP, WANTED = sys.argv[1], sys.argv[2], sys.argv[3:]
-from hf446 import beside, torch
+from hf446 import beside, run_cases, torch
 
 hf = beside("hf")
 
@@ -352,17 +351,7 @@ def main():
     names = list(hf.MODELS) if os.environ.get("WEFT_FULL") else ["gpt2", "llama", "qwen2-tied", "gpt_neox", "phi3"]
     cases += [(n, lambda d, n=n: model(n, d)) for n in names]
     cases = [c for c in cases if not WANTED or c[0] in WANTED]
-    failed = 0
-    for i, (name, case) in enumerate(cases, 1):
-        with tempfile.TemporaryDirectory() as d:
-            try:
-                case(d)
-                print(f"ok {i} - {name}")
-            except (AssertionError, RuntimeError, KeyError, OSError) as e:
-                failed += 1
-                print(f"not ok {i} - {name}\n# " + repr(e)[:1500].replace("\n", "\n# "))
-    print(f"1..{len(cases)}")
-    return 1 if failed else 0
+    return run_cases(cases)
 
 
 if __name__ == "__main__":
