@@ -37,5 +37,15 @@ for layout in "--micro-batch-size 4" "--nproc-per-node 2 --threads 1" "--nproc-p
     expect 0 "$TRAIN" run $noisy $layout --save e$i
     near c e$i
 done
+awk 'BEGIN { for (d = 0; d < 20; d++) { s = "50 51"; for (i = 0; i < 2 + d % 7; i++) s = s " " (d + i) % 12 " " (d + i) % 12 + 12
+    print "{\"text\": \"" s "\"}" } }' >e.jsonl
+expect 0 "$PREP" sft --quiet --input e.jsonl --tokenizer-type NullTokenizer --vocab-size 60 --append-eod --response-template '50 51' \
+    --seq-length 32 --packing none --output-prefix e
+packed="$(echo "$noisy" | sed 's/--data-path [^ ]*/--data-path e/') --calculate-per-token-loss --eval-iters 0"
+expect 0 "$TRAIN" run $packed --save p1 --micro-batch-size 4
+expect 0 "$TRAIN" run $packed --save p2 --micro-batch-size 1
+near p1 p2
+expect 0 "$TRAIN" run $packed --save p3 --micro-batch-size 1 --nproc-per-node 2 --threads 1
+near p1 p3
 expect 0 "$TRAIN" run $noisy --seed 5 --save f
 check [ "$(losses c)" != "$(losses f)" ]

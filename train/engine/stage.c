@@ -45,14 +45,15 @@ enum { PASS_TOKENS = 64 };
 
 /*
  * Whether the tokens of a micro-batch are put side by side without the padding of its rows. Not
- * where a token's row in the micro-batch has a meaning of its own: for the masks of dropout, and
- * for ranks that hold a part of each sequence. Stages of a pipeline send each other passes of one
- * size, and experts' losses are means over all rows.
+ * where a token's row in the micro-batch has a meaning of its own: for the masks of dropout,
+ * the noise of embeddings, and for ranks that hold a part of each sequence. Stages of a pipeline
+ * send each other passes of one size, and experts' losses are means over all rows.
  */
 static bool squeezes(const struct rank *r, bool train)
 {
     const struct rank_config *c = &r->config;
-    bool drops = train && (c->spec.hidden_dropout > 0 || c->spec.attention_dropout > 0);
+    bool drops =
+        train && (c->spec.hidden_dropout > 0 || c->spec.attention_dropout > 0 || c->noise > 0);
     return c->documents && c->layout.mesh.pp == 1 && c->layout.chunks <= 1 &&
            r->model.context.cp == 1 && model_merged(&r->model) == 1 && !c->spec.experts && !drops;
 }
