@@ -190,3 +190,19 @@ t "data of another tokenizer: what differs"
 expect 2 "$TRAIN" run $still --train-iters 1 --load base --data-path more --no-save
 err_has "tokenizers differ: more.manifest.json has grown-base/tokenizer.json"
 err_has "what differs: size (322, 320), tokens"
+
+t "the three commands of the README, one after the other"
+mkdir flow
+cp talk.jsonl flow/chat.jsonl
+# shellcheck disable=SC2086 # words
+expect 0 "$TRAIN" run -q $(echo $model | sed 's/--max-position-embeddings 64/--max-position-embeddings 4096/') $short --train-iters 1 --mock-data \
+    --tokenizer h/tokenizer.json --export-hf flow/HF
+cp base/chat_template.jinja flow/HF/
+sed -n '/^## A Hugging Face model on conversations/,/^`HF`/s/^    //p' "$SRC/README.md" >flow/commands
+check [ "$(cut -d' ' -f1,2 flow/commands | tr '\n' ' ')" = "prep sft train run train generate " ]
+# shellcheck disable=SC2016 # words
+expect 0 sh -ec 'cd flow; prep() { "$PREP" "$@"; }; train() { "$TRAIN" "$@"; }; . ./commands'
+out_has "test prompt: Who are you?"
+for f in tokenizer.json chat_template.jinja; do same flow/HF/$f flow/OUT/$f; done
+differ flow/HF/model.safetensors flow/OUT/model.safetensors
+has_file flow/OUT/test_prompt.json
