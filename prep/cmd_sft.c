@@ -52,7 +52,8 @@ static int on_show(void *arg, uint64_t number, const int32_t *id, const unsigned
     struct told *t = arg;
     struct buf out = {0};
     progress_finish(&t->meter);
-    int code = sft_show(t->tok, number, id, learn, n, t->colour, &out, e);
+    const struct sft_shown x = {number, id, learn, n};
+    int code = sft_show(t->tok, &x, t->colour, &out, e);
     if (!code)
         fwrite(out.data, 1, out.len, stdout); /* main checks for errors */
     buf_finish(&out);

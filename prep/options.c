@@ -116,7 +116,8 @@ const struct opt prep_rows[] = {
     OPT_ROW(.name = "append-eod", .type = OPT_SWITCH, AT(append_eod), .group = "output",
             .verbs = BUILD | SFT, .basic = true,
             .brief = "end each document with the tokenizer's EOD",
-            .help = "append the tokenizer's end-of-document id to each document that is not empty"),
+            .help = "append the tokenizer's end-of-document id to each document that is not empty, "
+                    "or conversation whose template puts no end there"),
     OPT_ROW(.name = "prepend-bos", .type = OPT_SWITCH, AT(prepend_bos), .group = "output",
             .verbs = BUILD, .brief = "begin each document with the tokenizer's BOS",
             .help = "put the tokenizer's beginning-of-text id before each document that is not "

@@ -57,7 +57,7 @@ void hf_grown_finish(struct hf_grown *g)
 }
 
 /* Rows from `at` on of the box that are new. */
-static void fill_rows(const float *mean, int64_t at, struct box_mem to)
+static void fill_grown(const float *mean, int64_t at, struct box_mem to)
 {
     int64_t first = to.box.begin[0] > at ? to.box.begin[0] : at;
     int64_t end = to.box.begin[0] + to.box.count[0];
@@ -84,7 +84,7 @@ int hf_grown_read(const struct hf_grown *g, const char *name, int rank, const in
         struct box_mem old = to;
         int64_t left = g->was - to.box.begin[0];
         old.box.count[0] = left < 0 ? 0 : left < to.box.count[0] ? left : to.box.count[0];
-        fill_rows(g->table[i].mean, g->was, to);
+        fill_grown(g->table[i].mean, g->was, to);
         return old.box.count[0] ? hf_folder_read(g->folder, name, rank, was, old, e) : 0;
     }
     return hf_folder_read(g->folder, name, rank, size, to, e);

@@ -79,20 +79,20 @@ static bool learns_empty_thought(struct sft_checker *c, const int32_t *id, const
     return found;
 }
 
-void sft_check(struct sft_checker *c, const int32_t *id, const char *learn, size_t n, bool cut,
-               const char *line, size_t bytes, struct sft_checks *sum)
+void sft_check(struct sft_checker *c, const struct sft_example *x, struct sft_checks *sum)
 {
     bool some = false, ends = false, known = false, twice = false;
-    bool thinks = memmem(line, bytes, think, sizeof(think) - 1) != NULL;
-    for (size_t i = 0; i < n; i++) {
-        some |= learn[i] != 0;
-        ends |= learn[i] && sft_checker_ends(c, id[i]);
-        thinks |= c->think >= 0 && id[i] == c->think;
-        twice |= i && c->bos >= 0 && id[i] == c->bos && id[i - 1] == c->bos;
+    bool thinks = memmem(x->line, x->bytes, think, sizeof(think) - 1) != NULL;
+    for (size_t i = 0; i < x->n; i++) {
+        int32_t id = x->id[i];
+        some |= x->learn[i] != 0;
+        ends |= x->learn[i] && sft_checker_ends(c, id);
+        thinks |= c->think >= 0 && id == c->think;
+        twice |= i && c->bos >= 0 && id == c->bos && x->id[i - 1] == c->bos;
     }
     for (int i = 0; i < ENDS; i++)
         known |= c->end[i] >= 0;
-    sum->endless += known && some && !ends && !cut;
+    sum->endless += known && some && !ends && !x->cut;
     sum->twice += twice;
-    sum->thought += thinks && learns_empty_thought(c, id, learn, n);
+    sum->thought += thinks && learns_empty_thought(c, x->id, x->learn, x->n);
 }

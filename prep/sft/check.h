@@ -27,11 +27,16 @@ void sft_checker_destroy(struct sft_checker *c);
 /* Whether an id ends a text or an answer. */
 bool sft_checker_ends(const struct sft_checker *c, int32_t id);
 
-/*
- * Counts an example of n ids; learn[n] is 1 for those that are learnt. `line`: its record. `cut`:
- * its end is missing, which is no fault of its own.
- */
-void sft_check(struct sft_checker *c, const int32_t *id, const char *learn, size_t n, bool cut,
-               const char *line, size_t bytes, struct sft_checks *sum);
+struct sft_example {
+    const int32_t *id; /* [n] */
+    const char *learn; /* [n]: 1 for ids that are learnt */
+    size_t n;
+    bool cut;         /* its end is missing, which is no fault of its own */
+    const char *line; /* its record, of `bytes` bytes */
+    size_t bytes;
+};
+
+/* Adds what it finds. */
+void sft_check(struct sft_checker *c, const struct sft_example *x, struct sft_checks *sum);
 
 #endif

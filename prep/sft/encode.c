@@ -122,6 +122,18 @@ static int encode_chat(struct sft_encoder *c, const char *line, size_t n, struct
                               &c->mask, e);
 }
 
+/* --append-eod after a conversation whose template and tokenizer put no end there: learnt with the
+ * answer before it. */
+static void end_chat(struct sft_encoder *c)
+{
+    size_t n = c->ids.n;
+    if (c->plan->eod < 0 || !n || sft_checker_ends(c->checker, c->ids.id[n - 1]))
+        return;
+    *tok_ids_reserve(&c->ids, 1) = c->plan->eod;
+    c->ids.n++;
+    buf_addc(&c->mask, c->mask.data[n - 1]);
+}
+
 /* The loss mask of the first n ids, as the rule of a collator makes it of them. */
 static void apply_marks(struct sft_encoder *c, size_t n)
 {
@@ -168,13 +180,18 @@ static int put_example(struct sft_encoder *c, struct item *it, size_t from, size
 }
 
 /* What the set has of a record that is not empty: `count` of its ids. */
-static void look_at(struct sft_encoder *c, size_t count, const char *line, size_t bytes)
+static void note_example(struct sft_encoder *c, size_t count, const char *line, size_t bytes)
 {
     bool pads = c->plan->pad >= 0 && sft_checker_ends(c->checker, (int32_t)c->plan->pad);
     for (size_t i = 0; pads && i < count; i++)
         c->counts.hidden += c->ids.id[i] == c->plan->pad && !c->mask.data[i];
-    sft_check(c->checker, c->ids.id, c->mask.data, count, count < c->ids.n, line, bytes,
-              &c->counts.checks);
+    const struct sft_example x = {.id = c->ids.id,
+                                  .learn = c->mask.data,
+                                  .n = count,
+                                  .cut = count < c->ids.n,
+                                  .line = line,
+                                  .bytes = bytes};
+    sft_check(c->checker, &x, &c->counts.checks);
 }
 
 /* ERR_DATA: the record is bad, and nothing of it is kept. */
@@ -185,6 +202,8 @@ static int encode_record(struct sft_encoder *c, struct item *it, const char *lin
     c->ids.n = 0;
     buf_reset(&c->mask);
     int code = (p->chat ? encode_chat : encode_text)(c, line, n, e);
+    if (!code && p->chat)
+        end_chat(c);
     size_t all = c->ids.n, most = p->seq_length, count = all;
     bool over = all > most;
     if (code || !all || (over && p->overlong == OVERLONG_DROP)) {
@@ -210,7 +229,7 @@ static int encode_record(struct sft_encoder *c, struct item *it, const char *lin
     }
     c->counts.cut += count < all;
     c->counts.split += count > most;
-    look_at(c, count, line, n);
+    note_example(c, count, line, n);
     return 0;
 }
 

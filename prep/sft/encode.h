@@ -34,7 +34,7 @@ struct sft_plan {
     bool learn_all;
     enum sft_overlong overlong;
     uint32_t seq_length; /* most tokens of an example */
-    int32_t eod;         /* after each text; -1: none */
+    int32_t eod;         /* after each text, or conversation without an end; -1: none */
     int64_t pad;         /* an id that is never learnt from a text; -1: none */
     int64_t vocab_size;
     enum shard_dtype dtype;

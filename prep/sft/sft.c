@@ -75,7 +75,7 @@ static int make_plan(struct sft *s, struct err *e)
                        q->answer);
     if (!code && q->answer)
         code = chat_marks_init(&s->marks, q->bare, q->answer, q->question, e);
-    if (!code && q->append_eod && !text)
+    if (!code && q->append_eod && !text && chat_stop(s->chat).id >= 0)
         code = err_set(e, ERR_USAGE, "the template %s already ends conversations", q->template);
     if (!code && q->append_eod && info->eod < 0)
         code = err_set(e, ERR_USAGE, "%s has no end of document to append",

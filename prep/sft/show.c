@@ -59,25 +59,25 @@ static void put_colour(struct buf *out, const struct buf *text, bool learnt, boo
     buf_finish(&quoted);
 }
 
-int sft_show(const struct tokenizer *tok, uint64_t number, const int32_t *id,
-             const unsigned char *learn, size_t n, bool colour, struct buf *out, struct err *e)
+int sft_show(const struct tokenizer *tok, const struct sft_shown *x, bool colour, struct buf *out,
+             struct err *e)
 {
     struct show s = {.tok = tok, .work = tok_work_create(tok)};
     struct buf text = {0};
     size_t learnt = 0;
     int code = 0;
-    for (size_t i = 0; i < n; i++)
-        learnt += learn[i] != 0;
-    buf_addf(out, "example %" PRIu64 ": %zu tokens, %zu learnt\n", number, n, learnt);
-    for (size_t i = 0; i < n && !code; i++) {
-        bool special = tok_is_special(tok, id[i]);
-        code = token_text(&s, id, i, &text, e);
+    for (size_t i = 0; i < x->n; i++)
+        learnt += x->learn[i] != 0;
+    buf_addf(out, "example %" PRIu64 ": %zu tokens, %zu learnt\n", x->number, x->n, learnt);
+    for (size_t i = 0; i < x->n && !code; i++) {
+        bool special = tok_is_special(tok, x->id[i]);
+        code = token_text(&s, x->id, i, &text, e);
         if (!code && colour && i)
             buf_adds(out, "\x1b[90m|\x1b[0m");
         if (!code && colour)
-            put_colour(out, &text, learn[i], special);
+            put_colour(out, &text, x->learn[i], special);
         else if (!code)
-            put_plain(out, id[i], &text, learn[i], special);
+            put_plain(out, x->id[i], &text, x->learn[i], special);
     }
     buf_adds(out, colour ? "\n\n" : "\n");
     tok_work_destroy(s.work);

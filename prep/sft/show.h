@@ -19,8 +19,15 @@
 #include "base/core/err.h"
 #include "tok/tokenizer/tokenizer.h"
 
-/* Appends example `number`; `learn` has a byte for each of n ids. */
-int sft_show(const struct tokenizer *tok, uint64_t number, const int32_t *id,
-             const unsigned char *learn, size_t n, bool colour, struct buf *out, struct err *e);
+struct sft_shown {
+    uint64_t number;
+    const int32_t *id;          /* [n] */
+    const unsigned char *learn; /* [n]: not 0 for ids that are learnt */
+    size_t n;
+};
+
+/* Appends the example. */
+int sft_show(const struct tokenizer *tok, const struct sft_shown *x, bool colour, struct buf *out,
+             struct err *e);
 
 #endif

@@ -53,6 +53,16 @@ expect 3 sft --input roles.jsonl --tokenizer w --template chatml
 err_has "roles.jsonl: line 2: message 2 has the role 'narrator'"
 no_file o.bin
 
+t "a conversation whose template puts no end is ended by --append-eod, and that is learnt with its answer"
+expect 0 sft --input clean.jsonl --tokenizer w --template guanaco
+err_has "2 of 2 examples learn no end token"
+expect 0 sft --input clean.jsonl --tokenizer w --template guanaco --append-eod --eod-token '</s>' --packing none
+warns 0
+expect 0 "$PREP" unpack o
+check [ "$(grep -c '273],"loss_mask":.*,1],' .out)" = 2 ]
+expect 2 sft --input clean.jsonl --tokenizer w --template chatml --append-eod
+err_has "the template chatml already ends conversations"
+
 t "begin-of-text twice"
 printf '{"text": "<s><s>hi</s>"}\n{"text": "<s>hi</s>"}\n{"text": "hi<s></s>"}\n' >twice.jsonl
 expect 0 sft --input twice.jsonl --tokenizer w --specials parse

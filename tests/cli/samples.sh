@@ -21,7 +21,7 @@ out_has "iteration        2/       2 | consumed samples:           32 |"
 
 samples="$SRC/samples"
 t "each script explains itself and refuses what it does not know"
-for s in quickstart.sh install.sh compile.sh ../tests/run.sh; do
+for s in quickstart.sh install.sh compile.sh sft.sh ../tests/run.sh; do
     expect 0 "$samples/$s" --help
     out_has "$(basename "$s")"
     expect 2 "$samples/$s" --hepl

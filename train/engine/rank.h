@@ -244,9 +244,9 @@ struct rank {
     struct step_values *host_values[VALUE_SLOTS]; /* [2] each, in staging */
     int valued;                                   /* the slot that is next */
     struct step_back *back[STEPS_AHEAD];          /* in staging */
-    int64_t tokens_passed, tokens_spared; /* in training; of them, padding not computed */
-    double *host_totals;                  /* [TOTALS], of the last completed step */
-    double *host_norm;                    /* likewise */
+    int64_t tokens_passed, tokens_spared;         /* in training; of them, padding not computed */
+    double *host_totals;                          /* [TOTALS], of the last completed step */
+    double *host_norm;                            /* likewise */
     struct step_issued issued[STEPS_AHEAD];
     int steps_issued, oldest;        /* that are not completed; the slot of the first of them */
     double step_begin, step_seconds; /* of the last completed step: when the next began; its time */
