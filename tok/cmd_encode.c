@@ -25,6 +25,7 @@ enum {
     BATCH_BYTES = 1 << 17,
     BATCHES_PER_THREAD = 4,
     UNDER_WAY = 16 << 20,  /* bytes of text in a set; somewhat more if the last one is long */
+    PART = 1 << 18,        /* bytes of a long document at a time */
     KEPT = 8 * BATCH_BYTES /* a batch that grew beyond this frees its memory */
 };
 
@@ -74,6 +75,7 @@ struct job {
     struct set *now, *next; /* being encoded, being filled; next NULL: no reading ahead */
     atomic_size_t taken;    /* batches of `now` taken by threads */
     size_t nbatches;        /* most batches in a set */
+    size_t growth;          /* tok_growth: all sizes of texts are so many times smaller */
     char *beside;           /* temporary files are next to this */
     uint64_t nread;         /* documents */
     uint64_t ndocs, nids;
@@ -230,7 +232,7 @@ static void add_doc(struct job *j, struct batch *b, const char *text, size_t n)
 
 static void encode_empty(struct batch *b)
 {
-    if (b->text.len > KEPT) {
+    if (b->text.len > KEPT || b->out.cap > 8 * KEPT) {
         buf_finish(&b->text);
         buf_finish(&b->out);
     }
@@ -243,7 +245,7 @@ static int fill_batch(struct job *j, struct set *s, struct batch *b)
 {
     int code = 0;
     encode_empty(b);
-    while (!code && s->more && !s->is_long && b->text.len < BATCH_BYTES &&
+    while (!code && s->more && !s->is_long && b->text.len < BATCH_BYTES / j->growth &&
            b->ndocs < BATCH_BYTES / 8) {
         const char *text;
         size_t n;
@@ -262,8 +264,8 @@ static void fill_set(struct job *j, struct set *s)
     s->more = true;
     s->is_long = false;
     s->code = 0;
-    for (size_t bytes = 0;
-         !s->code && s->more && !s->is_long && s->used < j->nbatches && bytes < UNDER_WAY;) {
+    for (size_t bytes = 0; !s->code && s->more && !s->is_long && s->used < j->nbatches &&
+                           bytes < UNDER_WAY / j->growth;) {
         struct batch *b = &s->batch[s->used];
         s->code = fill_batch(j, s, b);
         s->used += b->ndocs > 0; /* documents read before a failure are still written */
@@ -309,7 +311,7 @@ static int pad_long(const struct job *j, uint64_t n, struct tok_ids *ids, struct
     uint64_t more = tok_pad_count(&j->padding, n + ids->n);
     if (more && j->padding.left && n)
         return err_set(e, ERR_DATA, "a text of more than %d bytes cannot be padded on the left",
-                       DOCS_LONG);
+                       DOCS_LONG / (int)j->growth);
     struct tok_padding rest = j->padding;
     rest.to = (int64_t)(ids->n + more);
     rest.multiple = 0;
@@ -366,10 +368,17 @@ static int encode_parts(struct job *j, struct long_doc *d, struct err *e)
         code = docs_part(j->docs, &text, &n, &last, e);
         if (code)
             break;
-        ids->n = 0;
-        code = tok_encode_part_parallel(j->tok, j->pool, j->work, text, n, last, ids, e);
-        if (!code)
-            code = put_long(d, ids, last, e);
+        for (size_t at = 0, k = 0, most = PART / j->growth; !code && (at < n || !k); at += k) {
+            bool end = n - at <= most;
+            k = end ? n - at : most;
+            ids->n = 0;
+            code = tok_encode_part_parallel(j->tok, j->pool, j->work, text + at, k, last && end,
+                                            ids, e);
+            if (!code)
+                code = put_long(d, ids, last && end, e);
+            if (end)
+                break;
+        }
         if (code && code != ERR_IO) {
             const char *path;
             uint64_t line;
@@ -393,7 +402,7 @@ static int encode_long(struct job *j, struct err *e)
     d.limit = (struct tok_limit){.most = j->window.most, .left = j->window.left};
     if (cmd_shape(j->cli) == CMD_NBEST)
         return err_set(e, ERR_DATA, "n-best segmentations of a text of more than %d bytes",
-                       DOCS_LONG);
+                       DOCS_LONG / (int)j->growth);
     int code = spill_open(&out, j->beside, e);
     if (code)
         return code;
@@ -517,9 +526,10 @@ static void encode_tell(const struct job *j)
 static void start_job(struct job *j)
 {
     const struct cli *c = j->cli;
+    j->growth = tok_growth(j->tok);
     j->beside = j->sink.to_file ? mem_strdup(c->output) : cmd_temporary_place();
     if (!c->offsets && !c->overflow)
-        docs_in_parts(j->docs, j->beside);
+        docs_in_parts(j->docs, j->beside, DOCS_LONG / j->growth);
     j->pool = pool_create((int)c->workers);
     j->threads = pool_threads(j->pool);
     j->work = mem_new((size_t)j->threads, sizeof(*j->work));

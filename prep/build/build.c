@@ -166,6 +166,7 @@ int build_open(const struct build_request *q, struct build **ret, struct err *e)
                                    .nkeys = q->nkeys,
                                    .output = b->bad_path,
                                    .ids = q->form.pretokenized,
+                                   .growth = q->form.pretokenized ? 1 : tok_growth(q->tok),
                                    .keep_line = q->on_bad == BAD_QUARANTINE,
                                    .fail = q->on_bad == BAD_FAIL};
     if (!code)
@@ -294,7 +295,8 @@ static int run_line(struct build *b, struct err *e)
                          .item = b->ring,
                          .nitems = n,
                          .workers = b->q->workers,
-                         .budget = BUDGET_LEAST + workers * BUDGET,
+                         .budget =
+                             lines_share(BUDGET_LEAST + workers * BUDGET, b->source.plan.growth),
                          .fill = build_fill,
                          .work = build_work,
                          .follow = build_follow,

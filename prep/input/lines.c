@@ -82,9 +82,10 @@ static int read_some(struct lines *l, struct buf *b, struct err *e)
 {
     size_t n = 0;
     int old;
-    char *p = buf_reserve(b, READ_SIZE);
+    size_t most = lines_share(READ_SIZE, l->growth);
+    char *p = buf_reserve(b, most);
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
-    int code = zin_read(l->in, p, READ_SIZE, &n, e);
+    int code = zin_read(l->in, p, most, &n, e);
     pthread_setcancelstate(old, NULL);
     b->len += n;
     l->taken += n;
@@ -155,8 +156,9 @@ int lines_next(struct lines *l, struct buf *b, size_t padding, enum lines_kind *
     buf_reset(&l->carry);
     if (!l->started)
         code = skip_mark(l, b, e);
-    while (!code && !l->ended && !cut && b->len <= LINES_LONG) {
-        cut = b->len < LINES_BLOCK ? 0 : cut_at(l, b);
+    size_t block = lines_share(LINES_BLOCK, l->growth);
+    while (!code && !l->ended && !cut && b->len <= lines_share(LINES_LONG, l->growth)) {
+        cut = b->len < block ? 0 : cut_at(l, b);
         if (!cut)
             code = read_some(l, b, e);
     }

@@ -26,8 +26,15 @@ enum {
     LINES_SEPARATOR = 256
 };
 
+/* Of these sizes, that of texts which may become `growth` times as long (0: 1). */
+static inline size_t lines_share(size_t bytes, size_t growth)
+{
+    return growth > 1 ? bytes / growth : bytes;
+}
+
 struct lines {
     struct zin *in;
+    size_t growth;        /* for lines_share; set after lines_init... */
     bool plain, is_array; /* text of any kind; a JSON array */
     const char *sep;      /* what ends a line: nsep bytes */
     size_t nsep;

@@ -26,6 +26,7 @@ struct long_plan {
     bool keep_line;     /* the line itself is kept, for quarantine */
     bool fail;          /* a bad record ends the run: the rest of its line is not read */
     bool ids;           /* the columns of a Parquet file are lists of ids */
+    size_t growth;      /* tok_growth: texts may become so many times as long; 0: 1 */
 };
 
 struct long_column {

@@ -200,20 +200,20 @@ static int add_parquet_row(struct rows *r, struct item *it, struct err *e)
 
 int rows_fill(struct rows *r, struct item *it, bool *ret_any, struct err *e)
 {
-    size_t rows = 0;
+    size_t rows = 0, longest = lines_share(LINES_LONG, r->plan->growth);
     int code = 0;
     it->kind = ITEM_ROWS;
-    while (!code && rows < ROWS_MOST && it->text.len < LINES_BLOCK) {
+    while (!code && rows < ROWS_MOST && it->text.len < lines_share(LINES_BLOCK, r->plan->growth)) {
         bool more = true;
         if (!r->held)
             code = parquet_next(r->file, r->n, &more, e);
         if (code || !more)
             break;
-        r->held = row_bytes(r) > LINES_LONG && rows;
+        r->held = row_bytes(r) > longest && rows;
         if (r->held)
             break;
         rows++;
-        if (row_bytes(r) > LINES_LONG) {
+        if (row_bytes(r) > longest) {
             code = fill_long(r, it, e);
             break;
         }

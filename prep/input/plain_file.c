@@ -257,12 +257,14 @@ int plain_next(struct plain *p, enum plain_kind *ret, uint64_t *ret_n, bool *ret
                struct err *e)
 {
     uint64_t left = p->at < p->end ? p->end - p->at : 0, cut = p->end;
-    uint64_t most = p->at + (left < LINES_LONG ? left : LINES_LONG);
+    size_t block = lines_share(LINES_BLOCK, p->growth),
+           longest = lines_share(LINES_LONG, p->growth);
+    uint64_t most = p->at + (left < longest ? left : longest);
     int code = 0;
-    if (left > LINES_BLOCK) {
+    if (left > block) {
         bool found;
         ask_ahead(p);
-        code = plain_find(p, p->at + LINES_BLOCK, most, p->json, &cut, &found, e);
+        code = plain_find(p, p->at + block, most, p->json, &cut, &found, e);
         if (!code && !found && most < p->end)
             code = find_last(p, p->at, most, &cut, e);
     }

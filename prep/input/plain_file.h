@@ -43,6 +43,7 @@ struct plain {
     uint64_t at;             /* where the next block begins */
     uint64_t end, size;      /* lines that begin at `end` or later are skipped; file size */
     uint64_t asked;          /* read-ahead was started up to here */
+    size_t growth;           /* for lines_share; set after plain_open */
 };
 
 enum plain_kind { PLAIN_END, PLAIN_LINES, PLAIN_LONG };

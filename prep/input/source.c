@@ -139,6 +139,7 @@ static int begin_plain(struct source *s, struct err *e)
     int code = plain_open(&s->plain, in->path, text ? *s->form.text.sep : '\n', !text, e);
     if (code)
         return code;
+    s->plain.growth = s->plan.growth;
     in->bytes = s->plain.size;
     return in->part ? plain_range(&s->plain, in->begin, in->stop, e) : 0;
 }
@@ -167,6 +168,7 @@ static int begin_lines(struct source *s, struct err *e)
         lines_init_text(&s->lines, s->in, s->form.text.sep, s->form.text.nsep);
     else
         (s->array ? lines_init_array : lines_init)(&s->lines, s->in);
+    s->lines.growth = s->plan.growth;
     bool plain = !s->array && strcmp(in->path, "-") && zin_size(s->in) > LOOK_MARK &&
                  !zin_compressed(s->in) && (!text || s->form.text.nsep == 1);
     BUG_ON(in->part && !plain, "%s: cannot be cut", in->path);

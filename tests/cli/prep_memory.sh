@@ -26,6 +26,36 @@ expect 0 sh -c '(printf "{\"text\": \""; yes "one two three" | head -c 1000000 |
 below
 rm -f o_*
 
+# a tokenizer whose normalizer makes 60 bytes and 30 ids of each byte
+python3 - >grow.json <<'END'
+import json
+print(json.dumps({"version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
+    "normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": "1 2 " * 15}, "pre_tokenizer": {"type": "WhitespaceSplit"},
+    "post_processor": None, "decoder": None, "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "1": 1, "2": 2}}}))
+END
+
+t "records that a normalizer makes 60 times as long, long ones and short ones"
+for shape in "12 300000" "60 30000" "15000 100"; do
+    python3 - $shape <<'END'
+import sys
+n, k = map(int, sys.argv[1:])
+open("g.text", "w").write(("a" * k + "\n") * n)
+open("g.jsonl", "w").write(('{"text": "' + "a" * k + '"}\n') * n)
+END
+    for format in jsonl text; do
+        expect 0 peak "$PREP" build --quiet --input g.$format --tokenizer grow.json --workers 4 --output-prefix o$format \
+            $([ $format = jsonl ] || echo --input-format text)
+        below
+    done
+    check [ "$(wc -c <ojsonl_text_document.bin)" = $((60 * ${shape% *} * ${shape#* })) ]
+    same ojsonl_text_document.bin otext_text_document.bin
+    same ojsonl_text_document.idx otext_text_document.idx
+    expect 0 sh -c '/usr/bin/time -f %M -o .peak "$0" build --quiet --input - --tokenizer grow.json --workers 4 --output-prefix op <g.jsonl' "$PREP"
+    below
+    same ojsonl_text_document.bin op_text_document.bin
+    rm -f g.* ojsonl_* otext_* op_*
+done
+
 # long_line BEFORE WHAT BEHIND ARGUMENTS...: a line with about `line` bytes of WHAT, between short ones
 long_line() {
     before=$1 what=$2 behind=$3

@@ -43,6 +43,29 @@ out_has "documents   3"
 check [ "$(wc -c <o_text_document.bin)" = $((2 * (words + 5))) ]
 rm -f o o_*
 
+# a tokenizer whose normalizer makes 60 bytes and 30 ids of each byte
+python3 - >grow.json <<'END'
+import json
+print(json.dumps({"version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
+    "normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": "1 2 " * 15}, "pre_tokenizer": {"type": "WhitespaceSplit"},
+    "post_processor": None, "decoder": None, "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "1": 1, "2": 2}}}))
+END
+
+# grows COUNT SIZE: documents of a letter, and the peak with as many workers as there may be
+grows() {
+    python3 -c 'import sys; print(("a" * int(sys.argv[2]) + "\n") * int(sys.argv[1]), end="")' "$@" >g.txt
+    expect 0 sh -c 'TMPDIR=$PWD exec /usr/bin/time -f %M -o .peak "$0" encode --quiet --tokenizer grow.json --workers 4 g.txt >ids' "$TOK"
+    below
+    check [ "$(head -n 1 ids | wc -w)" = $((30 * $2)) ]
+    check [ "$(wc -l <ids)" = "$1" ]
+}
+
+t "documents that a normalizer makes 60 times as long, long ones and short ones, by several workers"
+grows 5 300000
+grows 40 40000
+grows 15000 100
+rm -f g.txt ids
+
 t "a long line that is bad at its end: nothing of it is written"
 expect 3 sh -c '{ echo "{\"text\": \"one\"}"; printf "{\"text\": \""; yes "one two three" | head -n $1; } | tr "\n" " " |
     sed "s/ {/\n{/" | "$2" encode --tokenizer v.json' sh $((line / 14)) "$TOK"

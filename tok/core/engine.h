@@ -59,6 +59,7 @@ struct tok_engine {
      * number; the component that needs them together, or NULL: the tokenizer does. */
     size_t keeps_most;
     const char *keeps;
+    size_t growth; /* tok_growth; 0 is 1 */
     /*
      * NULL: the engine has no use for it. encode_part may use `o` from now on; NULL: no longer. It
      * must outlive the text.

@@ -255,6 +255,23 @@ bool norm_grows_too_much(const struct pipe_spec *s, uint64_t n, uint64_t made, b
     return made > most && (last || made > s->limits.growth_part);
 }
 
+size_t norm_growth(const struct pipe_spec *s)
+{
+    size_t all = 1;
+    for (size_t i = 0; i < s->nnorm && all < GROWTH; i++) {
+        const struct norm_step *t = &s->norm[i];
+        size_t n; /* bytes that a match has at least */
+        if (t->kind == NORM_REPLACE) {
+            n = regex_literal_text(t->pattern, &n) && n ? n : 1;
+            size_t once = (t->content.n + n - 1) / n;
+            all *= once > 1 ? once : 1;
+        } else if (t->kind == NORM_BYTE_LEVEL) {
+            all *= 2;
+        }
+    }
+    return all <= GROWTH_LONG ? 1 : all < GROWTH ? all : GROWTH;
+}
+
 static int refuse_large(const struct pipe_work *w, size_t n, struct err *e)
 {
     return err_set(e, ERR_DATA,

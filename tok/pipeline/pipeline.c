@@ -573,6 +573,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .cut = p->random ? NULL : pipe_cut,
                                .keeps_most = p->keeps_most,
                                .keeps = p->keeps,
+                               .growth = norm_growth(&p->spec),
                                .encode_spans = pipe_encode_spans,
                                .trim = p->spec.trim,
                                .ntrims = p->spec.ntrims,

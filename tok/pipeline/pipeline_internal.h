@@ -170,6 +170,8 @@ int pipe_norm_step(const struct pipe_spec *s, size_t i, struct pipe_work *w, uns
 /* Of a text that comes in parts: whether its n bytes so far became too many, which is then refused.
  */
 bool norm_grows_too_much(const struct pipe_spec *s, uint64_t n, uint64_t made, bool last);
+/* tok_growth: by what Replace puts for each match, and ByteLevel for each byte. */
+size_t norm_growth(const struct pipe_spec *s);
 int norm_refuse_growth(const struct pipe_spec *s, size_t i, size_t n, size_t made, struct err *e);
 
 /* What a character becomes; NORM_GOES: it is removed. */

@@ -45,9 +45,10 @@ void docs_adopt(struct docs *d, struct zin *in)
     d->adopted = in;
 }
 
-void docs_in_parts(struct docs *d, const char *beside)
+void docs_in_parts(struct docs *d, const char *beside, size_t longest)
 {
     d->beside = beside;
+    d->longest = longest;
 }
 
 void docs_place(const struct docs *d, const char **ret_name, uint64_t *ret_line)
@@ -263,7 +264,7 @@ static int next_cell(struct docs *d, const char **ret_text, size_t *ret_n, struc
         documents_judge(d, k, JSONL_OTHER, e);
         return bad_record(d, e);
     }
-    if (d->beside && n > DOCS_LONG)
+    if (d->beside && n > d->longest)
         return 0;
     int code = docs_rows_take(&d->rows, n, ret_text, ret_n, &last, e);
     return code == ERR_DATA ? bad_record(d, e) : code;

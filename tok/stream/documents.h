@@ -64,11 +64,12 @@ size_t docs_cr(const struct docs *d, const char **ret_warning);
 void docs_adopt(struct docs *d, struct zin *in);
 
 /*
- * From now on lines longer than DOCS_LONG come in parts, so that memory stays bounded; values of
- * such a line of JSONL are kept in unnamed files next to `beside`. Call before the first docs_next.
+ * From now on lines longer than `longest`, DOCS_LONG or less, come in parts, so that memory stays
+ * bounded; values of such a line of JSONL are kept in unnamed files next to `beside`. Call before
+ * the first docs_next.
  */
 enum { DOCS_LONG = 4 << 20 };
-void docs_in_parts(struct docs *d, const char *beside);
+void docs_in_parts(struct docs *d, const char *beside, size_t longest);
 
 /*
  * *ret_more false at the end of the last file. *ret_text NULL: docs_part returns the text, and all

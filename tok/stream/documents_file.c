@@ -44,6 +44,13 @@ int docs_file_line(struct docs *d, const char **ret, size_t *ret_n, bool *ret_mo
         size_t n = d->buf.len - d->start;
         const char *end = n > looked ? memchr(p + looked, '\n', n - looked) : NULL;
         looked = n;
+        if (d->beside && (end ? (size_t)(end - p) : n) > d->longest) {
+            *ret = NULL;
+            *ret_n = 0;
+            d->line++;
+            *ret_more = true;
+            return 0;
+        }
         if (end || (d->ended && n)) {
             *ret = p;
             *ret_n = end ? (size_t)(end - p) : n;
@@ -54,13 +61,6 @@ int docs_file_line(struct docs *d, const char **ret, size_t *ret_n, bool *ret_mo
         }
         if (d->ended) {
             *ret_more = false;
-            return 0;
-        }
-        if (d->beside && n > DOCS_LONG) {
-            *ret = NULL;
-            *ret_n = 0;
-            d->line++;
-            *ret_more = true;
             return 0;
         }
         int code = documents_fill(d, e);

@@ -40,6 +40,7 @@ struct docs {
     size_t next_value; /* nkeys: take the next line */
 
     const char *beside; /* NULL: every line is kept whole */
+    size_t longest;     /* that is kept whole else */
     bool scanned;       /* the values are from `scan`, for a long line */
     struct jscan scan;
     uint64_t at; /* position in the file of the current value */
@@ -63,7 +64,7 @@ uint64_t docs_file_consumed(const struct docs *d);
 
 /*
  * The next line without its line feed; *ret_more false at the end of the file. *ret is NULL for a
- * line longer than DOCS_LONG if lines come in parts: docs_file_line_part gives the text.
+ * line longer than d->longest if lines come in parts: docs_file_line_part gives the text.
  */
 int docs_file_line(struct docs *d, const char **ret, size_t *ret_n, bool *ret_more, struct err *e);
 int docs_file_line_part(struct docs *d, const char **ret, size_t *ret_n, bool *ret_last,

@@ -402,7 +402,7 @@ int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
     struct tok_work *w = work[0];
     struct buf *rest = &w->rest;
     size_t least = TOGETHER * (size_t)pool_threads(pool), before = ids->n;
-    least = least < TOGETHER_MOST ? least : TOGETHER_MOST;
+    least = (least < TOGETHER_MOST ? least : TOGETHER_MOST) / tok_growth(t);
     if (pool_threads(pool) == 1 || !t->engine.cut)
         return tok_encode_part(t, w, text, n, last, ids, e);
     if (!w->begun) {

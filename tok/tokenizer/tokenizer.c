@@ -169,6 +169,11 @@ void tok_work_utf8(struct tok_work *w)
         w->t->engine.utf8(w->scratch);
 }
 
+size_t tok_growth(const struct tokenizer *t)
+{
+    return t->engine.growth ? t->engine.growth : 1;
+}
+
 void tok_work_sink(struct tok_work *w, const struct tok_sink *o)
 {
     if (w->t->engine.sink)

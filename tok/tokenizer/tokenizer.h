@@ -57,6 +57,12 @@ int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, 
                struct tok_ids *ids, struct err *e);
 
 /*
+ * How many times as long normalizers may make a text, if that is much: 1 for up to 4 times, 64 at
+ * most. Who bounds memory by the bytes of texts under way takes so many times fewer.
+ */
+size_t tok_growth(const struct tokenizer *t);
+
+/*
  * Numbers the next text for random segmentations, which are a function of the seed, this number and
  * the text alone: threads that number texts by their order give what one thread gives. 0 until set.
  */

@@ -209,7 +209,7 @@ static void agree(struct buf *content, const char *const *key, size_t nkeys, int
     for (enum docs_format format = DOCS_TEXT; format <= DOCS_JSONL; format++) {
         struct docs *d = docs_create(&path, 1, format, key, nkeys);
         struct docs *p = docs_create(&path, 1, format, key, nkeys);
-        docs_in_parts(p, path);
+        docs_in_parts(p, path, DOCS_LONG);
         bool bad = code && format == DOCS_JSONL;
         T_EQ(read_all(d, &whole, &e), bad ? code : 0);
         T_EQ(read_in_parts(p, &parts, &seen, &f), bad ? code : 0);
