@@ -12,8 +12,8 @@ enum { PC = 16 };
 
 template <int D> struct forward_shape {
     static constexpr int warps = D > 128 ? 8 : 4;
-    static constexpr int rm = D > 128 ? 4 : 8;
-    static constexpr int bn = D > 96 ? 32 : 64;
+    static constexpr int rm = D > 96 ? 4 : 8;
+    static constexpr int bn = D == 96 || D > 128 ? 32 : 64;
     static constexpr int blocks = D > 128 ? 1 : 2; /* of a multiprocessor */
     static constexpr int threads = 32 * warps, bm = 4 * rm * warps;
     static constexpr int rn = bn / LANE_COLUMNS, rd = D / LANE_COLUMNS;
@@ -70,8 +70,8 @@ static __device__ void soften_rows(float (&score)[RM][RN], float (&max)[RM], flo
 }
 
 template <int RM, int RN>
-static __device__ void drop_weights(const flash_job<float> &j, const span &s, float (&p)[RM][RN],
-                                    int64_t query, int64_t key, int head)
+static __device__ void drop_exact_weights(const flash_job<float> &j, const span &s,
+                                          float (&p)[RM][RN], int64_t query, int64_t key, int head)
 {
     const uint64_t kept = kept_weights<RM * RN>(j, s, query, key, head, [](int e) {
         return make_int2(e / RN * LANE_ROWS, e % RN * LANE_COLUMNS);
@@ -152,7 +152,7 @@ static __global__ void __launch_bounds__(forward_shape<D>::threads, forward_shap
             shape_scores(j, see, row, column, all, score);
             soften_rows(score, max, sum, o, scale * log2_of_e);
             if (j.drop.on)
-                drop_weights(j, s, score, i0 + row, t * S::bn + column, head);
+                drop_exact_weights(j, s, score, i0 + row, t * S::bn + column, head);
         }
         copy_wait<1>(); /* all but the next keys */
         __syncthreads();
@@ -180,7 +180,7 @@ static __global__ void __launch_bounds__(forward_shape<D>::threads, forward_shap
     }
 }
 
-template <int D> static void forward(dev *d, const flash_job<float> &j)
+template <int D> static void launch_f32(dev *d, const flash_job<float> &j)
 {
     typedef forward_shape<D> S;
     cudaFuncSetAttribute(f32_forward<D>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::bytes);
@@ -195,7 +195,7 @@ extern "C" void flash_f32_attention(dev *d, const attention_args *a, enum f32_pr
     if (j.n && products == F32_TF32)
         flash_tf32(d, j);
     else if (j.n)
-        by_width(j.dim, [&](auto w) { forward<decltype(w)::value>(d, j); });
+        by_width(j.dim, [&](auto w) { launch_f32<decltype(w)::value>(d, j); });
     dev_cuda_check(d, "launch");
 }
 

@@ -193,23 +193,60 @@ static __device__ inline void turn_wait(const int *counter, int turn)
     __syncwarp();
 }
 
-/* *to (+)= x, past the first-level cache, which other blocks' sums do not reach. */
+/*
+ * *to becomes x for the first of those who add, else grows by x. The others add where the memory
+ * is, whose order is that of the turns: nobody waits for what is there.
+ */
 static __device__ inline void add_to(float4 *to, float4 x, bool first)
 {
-    if (!first) {
-        float4 y = __ldcg(to);
-        x = make_float4(x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w);
+    if (first) {
+        __stcg(to, x);
+        return;
     }
-    __stcg(to, x);
+#if __CUDA_ARCH__ >= 900
+    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x.x),
+                 "f"(x.y), "f"(x.z), "f"(x.w)
+                 : "memory");
+#else
+    atomicAdd(&to->x, x.x);
+    atomicAdd(&to->y, x.y);
+    atomicAdd(&to->z, x.z);
+    atomicAdd(&to->w, x.w);
+#endif
 }
 
 static __device__ inline void add_to(float2 *to, float2 x, bool first)
 {
-    if (!first) {
-        float2 y = __ldcg(to);
-        x = make_float2(x.x + y.x, x.y + y.y);
+    if (first) {
+        __stcg(to, x);
+        return;
     }
-    __stcg(to, x);
+#if __CUDA_ARCH__ >= 900
+    asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(x.x), "f"(x.y)
+                 : "memory");
+#else
+    atomicAdd(&to->x, x.x);
+    atomicAdd(&to->y, x.y);
+#endif
+}
+
+/* What a block has added and not told the others yet: `counter` is that of the queries, or NULL. */
+struct added {
+    int *counter;
+    int turn;
+};
+
+/* Before the block's threads meet, each of them; after that, any of them. */
+static __device__ inline void added_settle(const added &a)
+{
+    if (a.counter)
+        __threadfence();
+}
+
+static __device__ inline void added_tell(const added &a)
+{
+    if (a.counter && threadIdx.x == 0)
+        turn_write(a.counter, a.turn + 1);
 }
 
 /*

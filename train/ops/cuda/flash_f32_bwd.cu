@@ -21,12 +21,12 @@ template <int D> struct backward_shape {
 };
 
 /* A thread's row and column in the products of a block. */
-template <class S> static __device__ int row_of()
+template <class S> static __device__ int thread_row()
 {
     return (int)threadIdx.x / 32 % S::warp_rows * LANE_ROWS + lane_row();
 }
 
-template <class S> static __device__ int column_of()
+template <class S> static __device__ int thread_column()
 {
     return (int)threadIdx.x / 32 / S::warp_rows * LANE_COLUMNS + lane_column();
 }
@@ -83,7 +83,8 @@ static __device__ void weigh(const f32_job &j, const key_block &b, int64_t i0, i
                              const backward_tiles<D> &m)
 {
     typedef backward_shape<D> S;
-    const int rm = S::bm / S::tr, rn = BN / S::tc, row = row_of<S>(), column = column_of<S>();
+    const int rm = S::bm / S::tr, rn = BN / S::tc, row = thread_row<S>(),
+              column = thread_column<S>();
     float score[rm][rn] = {{0}}, dp[rm][rn] = {{0}};
     uint64_t kept = 0;
     add_rows_by_rows<D, f32_stride<D>(), S::tr, S::tc>(score, m.q + row * f32_stride<D>(),
@@ -109,13 +110,14 @@ static __device__ void weigh(const f32_job &j, const key_block &b, int64_t i0, i
         }
 }
 
-/* This block's share of the queries' dq. */
+/* Adds this block's share to the queries' dq. */
 template <int D>
-static __device__ void add_dq(const f32_job &j, const key_block &b, int64_t i0, int head,
-                              const backward_tiles<D> &m)
+static __device__ added add_dq(const f32_job &j, const key_block &b, int64_t i0, int head,
+                               const backward_tiles<D> &m)
 {
     typedef backward_shape<D> S;
-    const int rm = S::bm / S::tr, rd = D / S::tc, row = row_of<S>(), column = column_of<S>();
+    const int rm = S::bm / S::tr, rd = D / S::tc, row = thread_row<S>(),
+              column = thread_column<S>();
     float dq[rm][rd] = {{0}};
     add_rows_by_columns<BN, f32_stride<BN>(), f32_stride<D>(), S::tr, S::tc>(
         dq, m.ds + row * f32_stride<BN>(), m.k + 4 * column);
@@ -134,7 +136,7 @@ static __device__ void add_dq(const f32_job &j, const key_block &b, int64_t i0, 
                                    dq[i][d + 2] * j.scale, dq[i][d + 3] * j.scale),
                        turn == 0);
     }
-    __threadfence();
+    return {j.turn + head * j.n + b.s.q_start + i0, turn};
 }
 
 /* Rows of dk or dv, times `factor`. */
@@ -144,10 +146,10 @@ static __device__ void write_keys(const f32_job &j, const key_block &b,
                                   float factor)
 {
     typedef backward_shape<D> S;
-    const int column = 4 * column_of<S>();
+    const int column = 4 * thread_column<S>();
 #pragma unroll
     for (int i = 0; i < RM; i++) {
-        const int row = 4 * (row_of<S>() + i / 4 * S::tr) + i % 4;
+        const int row = 4 * (thread_row<S>() + i / 4 * S::tr) + i % 4;
         float *p = to.at(b.row0 + row, b.group, j.dim) + column;
 #pragma unroll
         for (int d = 0; d < RD; d += 4)
@@ -172,20 +174,20 @@ static __global__ void __launch_bounds__(backward_shape<D>::threads, backward_sh
     load_rows<D, BN, S::threads>(m.v, j.v.at(b.row0, b.group, j.dim), j.v.stride, b.rows, j.dim);
     float dk[BN / S::tr][D / S::tc] = {{0}}, dv[BN / S::tr][D / S::tc] = {{0}};
     const int steps = b.tiles * (j.heads / j.groups);
-    const int row = 4 * row_of<S>(), column = 4 * column_of<S>();
-    int *added = NULL; /* the counter of the queries that this block has just added to */
-    int turn = 0, head;
-    int64_t i0;
+    const int row = 4 * thread_row<S>(), column = 4 * thread_column<S>();
+    added last = {NULL, 0};
     if (steps)
         load_queries<D>(j, b, 0, m);
     for (int step = 0; step < steps; step++) {
+        int head;
+        int64_t i0;
+        query_tile<S::bm>(j, b, step, &head, &i0);
         copy_wait<0>();
         __syncthreads();
-        if (added && threadIdx.x == 0)
-            turn_write(added, turn + 1);
-        query_tile<S::bm>(j, b, step, &head, &i0);
         weigh<D>(j, b, i0, head, m);
+        added_settle(last);
         __syncthreads();
+        added_tell(last);
         add_columns_by_columns<S::bm, f32_stride<BN>(), f32_stride<D>(), S::tr, S::tc>(
             dv, m.weight + row, m.dout + column);
         add_columns_by_columns<S::bm, f32_stride<BN>(), f32_stride<D>(), S::tr, S::tc>(
@@ -193,13 +195,11 @@ static __global__ void __launch_bounds__(backward_shape<D>::threads, backward_sh
         __syncthreads();
         if (step + 1 < steps)
             load_queries<D>(j, b, step + 1, m);
-        add_dq<D>(j, b, i0, head, m);
-        added = j.turn + head * j.n + b.s.q_start + i0;
-        turn = turn_of<S::bm, BN>(b.s, i0, b.tile);
+        last = add_dq<D>(j, b, i0, head, m);
     }
+    added_settle(last);
     __syncthreads();
-    if (added && threadIdx.x == 0)
-        turn_write(added, turn + 1);
+    added_tell(last);
     write_keys<D>(j, b, j.dk, dk, j.scale);
     write_keys<D>(j, b, j.dv, dv, 1);
 }
@@ -235,7 +235,7 @@ template <int LANES> static void delta(dev *d, const f32_job &j)
                        compute_stream(d)>>>(j);
 }
 
-template <int D> static void backward(dev *d, const f32_job &j)
+template <int D> static void launch_f32_bwd(dev *d, const f32_job &j)
 {
     typedef backward_shape<D> S;
     const unsigned blocks = f32_tiles(j.keys, j.sequences, BN) * (unsigned)j.groups;
@@ -282,7 +282,7 @@ extern "C" void flash_f32_attention_bwd(dev *d, const attention_bwd_args *b,
         if (products == F32_TF32)
             flash_tf32_bwd(d, j);
         else
-            by_width(j.dim, [&](auto w) { backward<decltype(w)::value>(d, j); });
+            by_width(j.dim, [&](auto w) { launch_f32_bwd<decltype(w)::value>(d, j); });
     }
     dev_cuda_check(d, "launch");
 }

@@ -84,7 +84,7 @@ template <int TC, int N> static __device__ void load_columns(float4 (&y)[N], con
         y[k] = *(const float4 *)(b + 4 * TC * k);
 }
 
-static __device__ inline float part_of(const float4 &v, int e)
+static __device__ inline float element_of(const float4 &v, int e)
 {
     return e == 0 ? v.x : e == 1 ? v.y : e == 2 ? v.z : v.w;
 }
@@ -106,7 +106,7 @@ static __device__ void add_rows_by_columns(float (&x)[RM][RN], const float *a, c
             load_columns<TC>(y, b + (n + e) * B_STRIDE);
 #pragma unroll
             for (int i = 0; i < RM; i++)
-                add_scaled_row<TC>(x[i], part_of(v[i], e), y);
+                add_scaled_row<TC>(x[i], element_of(v[i], e), y);
         }
     }
 }
@@ -123,7 +123,7 @@ static __device__ void add_columns_by_columns(float (&x)[RM][RN], const float *a
         load_columns<TC>(y, b + n * B_STRIDE);
 #pragma unroll
         for (int i = 0; i < RM; i++)
-            add_scaled_row<TC>(x[i], part_of(v[i / 4], i % 4), y);
+            add_scaled_row<TC>(x[i], element_of(v[i / 4], i % 4), y);
     }
 }
 

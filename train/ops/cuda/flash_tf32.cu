@@ -37,8 +37,8 @@ static __device__ void shape_scores(const flash_job<float> &j, sight see, int mi
 /* Of 16 rows: scores become weights against the rows' maxima so far; sum, this thread's part of the
  * rows' sums, and o are rescaled. */
 template <int N, int ND>
-static __device__ void soften(float (&score)[N][4], float (&max)[2], float (&sum)[2],
-                              float (&o)[ND][4], float scale)
+static __device__ void soften_half_rows(float (&score)[N][4], float (&max)[2], float (&sum)[2],
+                                        float (&o)[ND][4], float scale)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -67,8 +67,8 @@ static __device__ void soften(float (&score)[N][4], float (&max)[2], float (&sum
 }
 
 template <int N>
-static __device__ void drop_weights(const flash_job<float> &j, const span &s, float (&p)[N][4],
-                                    int64_t query, int64_t key, int head)
+static __device__ void drop_half_rows(const flash_job<float> &j, const span &s, float (&p)[N][4],
+                                      int64_t query, int64_t key, int head)
 {
     const uint64_t kept = kept_weights<4 * N>(
         j, s, query, key, head, [](int e) { return make_int2(e % 4 / 2 * 8, e / 4 * 8 + e % 2); });
@@ -77,27 +77,33 @@ static __device__ void drop_weights(const flash_job<float> &j, const span &s, fl
         p[e / 4][e % 4] *= kept >> e & 1 ? j.drop.scale : 0;
 }
 
-/* 16 rows of o, of which those below `rows` are there, and their lse. */
+/* Rows of o and lse: number `first` of a tile on that begins at row0 and has `rows` of them. */
+struct written_rows {
+    int64_t row0;
+    int head, first, rows;
+};
+
+/* 16 rows. */
 template <int ND>
 static __device__ void write_queries(const flash_job<float> &j, const float (&o)[ND][4],
                                      const float (&max)[2], const float (&sum)[2], float scale,
-                                     int64_t row0, int head, int first, int rows)
+                                     written_rows at)
 {
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const int row = first + lane / 4 + half * 8;
+        const int row = at.first + lane / 4 + half * 8;
         const float total = row_sum(sum[half]), factor = 1 / total;
-        if (row >= rows)
+        if (row >= at.rows)
             continue;
-        float *p = j.o.at(row0 + row, head, j.dim) + lane % 4 * 2;
+        float *p = j.o.at(at.row0 + row, at.head, j.dim) + lane % 4 * 2;
 #pragma unroll
         for (int n = 0; n < ND; n++)
             if (8 * n + lane % 4 * 2 < j.dim)
                 *(float2 *)(p + 8 * n) =
                     make_float2(o[n][2 * half] * factor, o[n][2 * half + 1] * factor);
         if (j.lse && lane % 4 == 0)
-            j.lse[head * j.lse_stride + row0 + row] = max[half] * scale + logf(total);
+            j.lse[at.head * j.lse_stride + at.row0 + row] = max[half] * scale + logf(total);
     }
 }
 
@@ -150,10 +156,10 @@ static __global__ void __launch_bounds__(forward_shape<D>::threads, forward_shap
             shape_scores(j, see, mine, see.all(mine, mine + 16 * S::m - 1, 0, S::bn - 1), score);
 #pragma unroll
         for (int m = 0; m < S::m && !none; m++) {
-            soften(score[m], max[m], sum[m], o[m], scale * log2_of_e);
+            soften_half_rows(score[m], max[m], sum[m], o[m], scale * log2_of_e);
             if (j.drop.on)
-                drop_weights(j, s, score[m], i0 + mine + 16 * m + (int)threadIdx.x % 32 / 4,
-                             t * S::bn + threadIdx.x % 4 * 2, head);
+                drop_half_rows(j, s, score[m], i0 + mine + 16 * m + (int)threadIdx.x % 32 / 4,
+                               t * S::bn + threadIdx.x % 4 * 2, head);
         }
         copy_wait<1>(); /* all but the next keys */
         __syncthreads();
@@ -164,10 +170,10 @@ static __global__ void __launch_bounds__(forward_shape<D>::threads, forward_shap
     }
 #pragma unroll
     for (int m = 0; m < S::m; m++)
-        write_queries(j, o[m], max[m], sum[m], scale, s.q_start + i0, head, mine + 16 * m, rows);
+        write_queries(j, o[m], max[m], sum[m], scale, {s.q_start + i0, head, mine + 16 * m, rows});
 }
 
-template <int D> static void forward(dev *d, const flash_job<float> &j)
+template <int D> static void launch_tf32(dev *d, const flash_job<float> &j)
 {
     typedef forward_shape<D> S;
     cudaFuncSetAttribute(tf32_forward<D>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::bytes);
@@ -177,7 +183,7 @@ template <int D> static void forward(dev *d, const flash_job<float> &j)
 
 void flash_tf32(dev *d, const flash_job<float> &j)
 {
-    by_width(j.dim, [&](auto w) { forward<decltype(w)::value>(d, j); });
+    by_width(j.dim, [&](auto w) { launch_tf32<decltype(w)::value>(d, j); });
 }
 
 int flash_tf32_bytes(int dim)

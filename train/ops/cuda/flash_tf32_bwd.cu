@@ -12,8 +12,8 @@
 template <int D> struct backward_shape {
     static constexpr int halves = D > 128 ? 2 : 1;
     static constexpr int m = 1;
-    static constexpr int bm = D > 64 ? 32 : 64;
-    static constexpr int blocks = D > 128 ? 1 : 2; /* of a multiprocessor */
+    static constexpr int bm = 32;
+    static constexpr int blocks = D > 128 ? 1 : D > 64 ? 2 : 3; /* of a multiprocessor */
     static constexpr int bn = 64 * m, warps = 4 * halves, threads = 32 * warps;
     /* dq: 16 rows for each warp, and columns */
     static constexpr int dq_columns = D / (warps / (bm / 16));
@@ -75,18 +75,25 @@ static __device__ void load_queries(const f32_job &j, const key_block &b, int st
  * Of 16 keys from number `key` of the block's on: scores become ds, dp becomes the weights. ds also
  * goes where dq's product reads it, in places that make it a left operand (flash_tf32.cuh).
  */
+struct weigh_at {
+    int64_t i0;
+    int head, key;
+};
+
 template <int D, int N>
-static __device__ void weigh(const f32_job &j, const key_block &b, int64_t i0, int head, int key,
+static __device__ void weigh(const f32_job &j, const key_block &b, weigh_at at,
                              const backward_tiles<D> &m, float (&score)[N][4], float (&dp)[N][4])
 {
     typedef backward_shape<D> S;
+    const int64_t i0 = at.i0;
+    const int key = at.key;
     const int lane = (int)threadIdx.x % 32, half = (int)threadIdx.x / 128;
     const int row = lane / 4, query = lane % 4 * 2;
     const sight see = sight_of(b.s, i0, b.k0);
     const bool all = see.all(0, S::bm - 1, key, key + 15);
     uint64_t kept = 0;
     if (j.drop.on)
-        kept = kept_weights<4 * N>(j, b.s, i0 + query, b.k0 + key + row, head, [](int e) {
+        kept = kept_weights<4 * N>(j, b.s, i0 + query, b.k0 + key + row, at.head, [](int e) {
             return make_int2(e / 4 * 8 + e % 2, e % 4 / 2 * 8);
         });
 #pragma unroll
@@ -105,10 +112,10 @@ static __device__ void weigh(const f32_job &j, const key_block &b, int64_t i0, i
         }
 }
 
-/* This block's share of the queries' dq. */
+/* Adds this block's share to the queries' dq. */
 template <int D>
-static __device__ void add_dq(const f32_job &j, const key_block &b, int64_t i0, int head,
-                              const backward_tiles<D> &t)
+static __device__ added add_dq(const f32_job &j, const key_block &b, int64_t i0, int head,
+                               const backward_tiles<D> &t)
 {
     typedef backward_shape<D> S;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
@@ -134,7 +141,7 @@ static __device__ void add_dq(const f32_job &j, const key_block &b, int64_t i0, 
                        make_float2(dq[0][n][2 * half] * j.scale, dq[0][n][2 * half + 1] * j.scale),
                        turn == 0);
     }
-    __threadfence();
+    return {j.turn + head * j.n + b.s.q_start + i0, turn};
 }
 
 /* 16 rows of dk or dv from number `first` of the block's on, columns from `column` on. */
@@ -174,9 +181,7 @@ static __global__ void __launch_bounds__(backward_shape<D>::threads, backward_sh
     float dk[S::m][N][4] = {{{0}}}, dv[S::m][N][4] = {{{0}}};
     const int steps = b.tiles * (j.heads / j.groups);
     const int mine = first_key<S>(), column = (int)threadIdx.x / 128 * (D / 2);
-    int *added = NULL; /* the counter of the queries that this block has just added to */
-    int turn = 0, head;
-    int64_t i0;
+    added last = {NULL, 0};
     if (steps)
         load_queries<D>(j, b, 0, t);
     copy_wait<0>();
@@ -184,30 +189,30 @@ static __global__ void __launch_bounds__(backward_shape<D>::threads, backward_sh
     round_rows<D, S::bn, S::threads>(t.v);
     for (int step = 0; step < steps; step++) {
         float score[S::m][S::bm / 8][4] = {{{0}}}, dp[S::m][S::bm / 8][4] = {{{0}}};
+        int head;
+        int64_t i0;
+        query_tile<S::bm>(j, b, step, &head, &i0);
         copy_wait<0>();
         round_rows<D, S::bm, S::threads>(t.q);
         round_rows<D, S::bm, S::threads>(t.dout);
         __syncthreads();
-        if (added && threadIdx.x == 0)
-            turn_write(added, turn + 1);
-        query_tile<S::bm>(j, b, step, &head, &i0);
         product_rows_f32<D, false>(score, t.k, mine, t.q);
         product_rows_f32<D, false>(dp, t.v, mine, t.dout);
 #pragma unroll
         for (int m = 0; m < S::m; m++)
-            weigh<D>(j, b, i0, head, mine + 16 * m, t, score[m], dp[m]);
+            weigh<D>(j, b, {i0, head, mine + 16 * m}, t, score[m], dp[m]);
         product_after_f32<false, f32_stride<D>()>(dv, dp, t.dout + column);
         product_after_f32<false, f32_stride<D>()>(dk, score, t.q + column);
+        added_settle(last);
         __syncthreads();
+        added_tell(last);
         if (step + 1 < steps)
             load_queries<D>(j, b, step + 1, t);
-        add_dq<D>(j, b, i0, head, t);
-        added = j.turn + head * j.n + b.s.q_start + i0;
-        turn = turn_of<S::bm, S::bn>(b.s, i0, b.tile);
+        last = add_dq<D>(j, b, i0, head, t);
     }
+    added_settle(last);
     __syncthreads();
-    if (added && threadIdx.x == 0)
-        turn_write(added, turn + 1);
+    added_tell(last);
 #pragma unroll
     for (int m = 0; m < S::m; m++) {
         write_keys(j, b, j.dk, dk[m], mine + 16 * m, column, j.scale);
@@ -215,7 +220,7 @@ static __global__ void __launch_bounds__(backward_shape<D>::threads, backward_sh
     }
 }
 
-template <int D> static void backward(dev *d, const f32_job &j)
+template <int D> static void launch_tf32_bwd(dev *d, const f32_job &j)
 {
     typedef backward_shape<D> S;
     const unsigned blocks = f32_tiles(j.keys, j.sequences, S::bn) * (unsigned)j.groups;
@@ -225,7 +230,7 @@ template <int D> static void backward(dev *d, const f32_job &j)
 
 void flash_tf32_bwd(dev *d, const f32_job &j)
 {
-    by_width(j.dim, [&](auto w) { backward<decltype(w)::value>(d, j); });
+    by_width(j.dim, [&](auto w) { launch_tf32_bwd<decltype(w)::value>(d, j); });
 }
 
 int flash_tf32_bwd_bytes(int dim)
