@@ -109,7 +109,7 @@ SHARED_HEADERS = {
     "dataset/tools/foreign.h": "foreign_open.c",
     "prep/sentence/sentences.h": "language.c",
     "tok/chat/chat.h": "stop.c",
-    "tok/edit/recipe.h": "recipe_save.c recipe_sp.c recipe_to.c recipe_to_sp.c write_lists.c "
+    "tok/edit/recipe.h": "recipe_save.c recipe_sp.c recipe_ties.c recipe_to.c recipe_to_sp.c write_lists.c "
                          "write_sp.c",
     "tok/edit/recipe_edit.h": "recipe_lists.c recipe_prune.c recipe_rows.c",
     "tok/formats/hf.h": "hf_*.c",
