@@ -39,13 +39,15 @@ enum norm { NORM_LAYER, NORM_RMS };
 enum glu { GLU_SILU, GLU_GELU_TANH, GLU_GELU_ERF };
 
 /*
- * Dropout as a function of global indices: element (row, col) of a [n, width] tensor is kept if
- * philox(seed, RNG_DROPOUT, sub, e / 4)[e % 4] >= p * 2^32, with e = (row0 + row) * width + col,
- * and then scaled by 1 / (1 - p). row0 is the global number of the first row, so that masks do not
- * depend on ranks or micro-batches. 0 <= p < 1; p = 0: no dropout. With `rows` (I32 [n], where the
- * rows of a rank are not neighbours in the micro-batch; not in attention, which has drop_row) row i
- * is the global row row0 + rows[i]. With `origin` (struct drop_origin, values.h) the seed is that
- * in its memory, and row0 is added to that there.
+ * Dropout as a function of global indices, so that masks do not depend on ranks or micro-batches.
+ * Each 8 columns of a row of a [n, width] tensor share a block of 128 random bits, seven rounds of
+ * philox(seed, RNG_DROPOUT, sub, (row0 + row) * ceil(width / 8) + col / 8). With i = col % 8 the
+ * element has the lower 15 bits of a half of word i % 4, the lower half for i < 4. It is kept if
+ * these are at least q * 2^15, q being p rounded to a multiple of 2^-15 below 1, and is then scaled
+ * by 1 / (1 - q). row0 is the global number of the first row. 0 <= p < 1; p = 0: no dropout. With
+ * `rows` (I32 [n], where the rows of a rank are not neighbours in the micro-batch; not in
+ * attention, which has drop_row) row i is the global row row0 + rows[i]. With `origin` (struct
+ * drop_origin, values.h) the seed is that in its memory, and row0 is added to that there.
  */
 struct dropout {
     float p;

@@ -120,7 +120,7 @@ static void route(struct ops *o, const void *args, void *scratch)
     BUG_ON(k > CHOICES || layer < 0 || layer >= LAYERS_MAX, "layer %d", layer);
     chosen.route(o, args, scratch);
     for (int64_t i = 0; i < n; i++) {
-        uint64_t token = drop_element(d, i, 1);
+        uint64_t token = drop_row(d, i);
         BUG_ON(token >= TOKENS_MAX, "token %llu", (unsigned long long)token);
         row[i] = chosen.at[layer][token];
         BUG_ON(chosen.known && !row[i][0], "token %llu was not routed", (unsigned long long)token);

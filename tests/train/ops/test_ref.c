@@ -9,6 +9,7 @@
 #include "base/core/rng.h"
 #include "tests/t.h"
 #include "tests/train/ops/world.h"
+#include "train/ops/dropout.h"
 
 static struct world w;
 
@@ -35,9 +36,54 @@ static struct tensor one(enum dtype d, double value)
 /* The definition of struct dropout, spelled out once more. */
 static double kept(struct dropout d, uint64_t row, uint64_t width, uint64_t col)
 {
-    uint64_t e = (d.row0 + row) * width + col;
-    struct rng4 r = rng_block(d.seed, RNG_DROPOUT, d.sub, e / 4);
-    return (double)r.v[e % 4] >= (double)d.p * 4294967296.0 ? 1 / (1 - (double)d.p) : 0;
+    uint64_t block = (d.row0 + row) * ((width + 7) / 8) + col / 8;
+    const uint32_t ctr[4] = {(uint32_t)block, (uint32_t)(block >> 32), d.sub, RNG_DROPOUT};
+    const uint32_t key[2] = {(uint32_t)d.seed, (uint32_t)(d.seed >> 32)};
+    uint32_t word = philox4x32_rounds(ctr, key, 7).v[col % 4];
+    double bits = (col % 8 < 4 ? word : word >> 16) % 32768, p = round((double)d.p * 32768) / 32768;
+    return bits >= p * 32768 ? 1 / (1 - p) : 0;
+}
+
+/* How many elements are kept, and the mean of products of neighbours' factors, over 2^18 of them.
+ */
+static void masks_are_as_random_as_they_say(void)
+{
+    enum { ROWS = 1024, WIDTH = 256, N = ROWS * WIDTH };
+    static double f[ROWS][WIDTH];
+    static const float ps[] = {0.1f, 0.5f, 0.9f};
+    for (int k = 0; k < 3; k++) {
+        struct dropout d = {.p = ps[k], .seed = 11, .sub = 5, .row0 = 1u << 20};
+        double keep = 1 - round((double)d.p * 32768) / 32768, scale = drop_scale(d);
+        double mean = 0, beside = 0, below = 0, across = 0, spread = sqrt((1 / keep - 1) / N);
+        T_NEAR(scale * keep, 1, 1e-12);
+        for (int i = 0; i < N; i++)
+            f[i / WIDTH][i % WIDTH] = drop_at(d, i / WIDTH, i % WIDTH, WIDTH);
+        for (int i = 0; i < N; i++) {
+            int row = i / WIDTH, col = i % WIDTH;
+            double x = f[row][col] - 1;
+            mean += f[row][col] / N;
+            beside += x * (f[row][(col + 1) % WIDTH] - 1) / N;
+            below += x * (f[(row + 1) % ROWS][col] - 1) / N;
+            across += x * (f[row][(col + 4) % WIDTH] - 1) / N;
+        }
+        T_NEAR(mean, 1, 5 * spread);
+        double most = 5 * (1 / keep - 1) / sqrt(N);
+        T_NEAR(beside, 0, most);
+        T_NEAR(below, 0, most);
+        T_NEAR(across, 0, most);
+    }
+}
+
+static void probabilities_are_multiples_of_two_to_the_minus_fifteen(void)
+{
+    struct dropout d = {.p = 1e-6f, .seed = 1};
+    T_EQ(drop_threshold(d), 0);
+    T_CHECK(drop_scale(d) == 1 && drop_at(d, 3, 5, 7) == 1);
+    d.p = 0.1f;
+    T_EQ(drop_threshold(d), 3277);
+    d.p = 0.99999994f;
+    T_EQ(drop_threshold(d), 32767);
+    T_CHECK(drop_scale(d) == 32768);
 }
 
 static void embed_adds_and_drops(void)
@@ -521,7 +567,9 @@ static void embed_adds_noise(void)
     world_guarded(&w);
 }
 
-T_MAIN(T_CASE(embed_adds_and_drops), T_CASE(embed_adds_noise),
+T_MAIN(T_CASE(masks_are_as_random_as_they_say),
+       T_CASE(probabilities_are_multiples_of_two_to_the_minus_fifteen),
+       T_CASE(embed_adds_and_drops), T_CASE(embed_adds_noise),
        T_CASE(norm_has_mean_zero_and_square_one), T_CASE(norm_adds_the_residual_in_place),
        T_CASE(matmul_in_every_orientation), T_CASE(gelu_has_its_known_values),
        T_CASE(glu_is_silu_times_gate), T_CASE(rope_turns_pairs),

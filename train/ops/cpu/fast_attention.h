@@ -66,14 +66,14 @@ static inline int64_t first_key(const struct attention_args *a, int64_t last)
     return a->window > 0 && last >= a->window ? last - a->window + 1 : 0;
 }
 
-/* Number of the weight of the i-th of these queries and a key, for the dropout. */
-static inline uint64_t weight_at(const struct attention_args *a, const struct queries *x, int64_t i,
-                                 int64_t key)
+/* The dropout's factors of n weights of the i-th of these queries, from key number `key` on. */
+static inline void drop_keys(const struct attention_args *a, const struct queries *x, int64_t i,
+                             int64_t key, int64_t n, float *ret)
 {
     uint64_t heads = (uint64_t)(a->all_heads ? a->all_heads : a->q.size[1]);
-    uint64_t row = drop_row0(a->drop) + (uint64_t)(x->drop_row + i);
-    uint64_t at = row * heads + (uint64_t)(a->head0 + x->head);
-    return at * (uint64_t)a->max_len + (uint64_t)(x->drop_key + key);
+    uint64_t row = (drop_row0(a->drop) + (uint64_t)(x->drop_row + i)) * heads;
+    drop_factors(a->drop, row + (uint64_t)(a->head0 + x->head), a->max_len, x->drop_key + key, n,
+                 ret);
 }
 
 /* Head h of n rows from row i on, one behind the other. */
@@ -178,7 +178,7 @@ static inline __attribute__((always_inline)) void drop_lanes(const struct attent
     for (int64_t j = 0; j < TILE_N && first + j < x->count; j += VL) {
         int64_t have = x->count - first - j < VL ? x->count - first - j : VL;
         for (int64_t i = 0; i < have; i++)
-            drop_factors(a->drop, weight_at(a, x, first + j + i, key), n, line + i * n);
+            drop_keys(a, x, first + j + i, key, n, line + i * n);
         strip_along(line, n, n, have, step, ret + j);
     }
 }

@@ -100,7 +100,7 @@ static void soften_row(struct few *w, int64_t r, int64_t key, int64_t n)
         v_store(o + d, v_load(o + d) * v_set1(scale));
     if (a->drop.p > 0) {
         struct queries x = row_of(w, r);
-        drop_factors(a->drop, weight_at(a, &x, 0, key), n, w->f);
+        drop_keys(a, &x, 0, key, n, w->f);
         for (int64_t j = 0; j < n; j++)
             p[j] *= w->f[j];
     }

@@ -21,7 +21,7 @@ static const float *factors(struct dropout d, int64_t i, int64_t width, int64_t 
 {
     if (!(d.p > 0))
         return NULL;
-    drop_factors(d, drop_element(d, i, width) + (uint64_t)j, n, space);
+    drop_factors(d, drop_row(d, i), width, j, n, space);
     return space;
 }
 

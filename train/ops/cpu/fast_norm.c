@@ -43,7 +43,7 @@ static inline const float *factors(struct dropout d, int64_t i, int64_t width, i
 {
     if (!(d.p > 0))
         return NULL;
-    drop_factors(d, drop_element(d, i, width) + (uint64_t)j, n, space);
+    drop_factors(d, drop_row(d, i), width, j, n, space);
     return space;
 }
 

@@ -61,9 +61,9 @@ static double cap_slope(const struct attention_args *a, double score)
 static double weight_drop(const struct attention_args *a, struct query x, int64_t j)
 {
     uint64_t heads = (uint64_t)(a->all_heads ? a->all_heads : a->q.size[1]);
-    uint64_t at =
+    uint64_t row =
         (drop_row0(a->drop) + (uint64_t)x.drop_row) * heads + (uint64_t)(a->head0 + x.head);
-    return drop_factor_at(a->drop, at * (uint64_t)a->max_len + (uint64_t)(x.drop_key + j));
+    return drop_factor(a->drop, row, x.drop_key + j, a->max_len);
 }
 
 /* o = sum of softmax(scale q k)_j drop_j v_j */

@@ -31,7 +31,7 @@ void REF(embed)(struct ops *o, const void *args, void *scratch)
             if (a->noise > 0)
                 sum +=
                     drop_noise_at(a->drop, a->noise, drop_element(a->drop, i, width) + (uint64_t)j);
-            row(a->y, i)[j] = (real)(sum * drop_factor(a->drop, i, j, width));
+            row(a->y, i)[j] = (real)(sum * drop_at(a->drop, i, j, width));
         }
     }
 }
@@ -48,7 +48,7 @@ void REF(embed_bwd)(struct ops *o, const void *args, void *scratch)
             dtok = table_row(a->dtok, ints(a->id)[i], a->shard, a->first);
         real *dpos = tensor_none(a->dpos) ? NULL : row(a->dpos, ints(a->position)[i]);
         for (int64_t j = 0; j < width; j++) {
-            real g = (real)((double)row(a->dy, i)[j] * drop_factor(a->drop, i, j, width));
+            real g = (real)((double)row(a->dy, i)[j] * drop_at(a->drop, i, j, width));
             if (dtok)
                 dtok[j] = (FAULT("embed_bwd") ? 0 : dtok[j]) +
                           (real)((double)g * (FAULT("embed_scale") ? 1 : embed_scale(a->scale)));

@@ -23,7 +23,7 @@ static const real *residual(const struct norm_args *a, int64_t i)
         double add = (double)row(a->a, i)[j];
         if (!tensor_none(a->bias))
             add += (double)row(a->bias, 0)[j];
-        add *= drop_factor(a->drop, i, j, width);
+        add *= drop_at(a->drop, i, j, width);
         row(a->r, i)[j] = (real)((double)row(a->x, i)[j] + add);
     }
     return row(a->r, i);
@@ -87,7 +87,7 @@ static void norm_bwd_row(const struct norm_bwd_args *a, int64_t i)
                xhat = ((double)r[j] - mean) * rstd;
         row(a->dr, i)[j] += (real)(rstd * (g - g_mean - xhat * gx_mean));
         if (!tensor_none(a->da))
-            row(a->da, i)[j] = (real)((double)row(a->dr, i)[j] * drop_factor(a->drop, i, j, width));
+            row(a->da, i)[j] = (real)((double)row(a->dr, i)[j] * drop_at(a->drop, i, j, width));
     }
 }
 

@@ -104,6 +104,11 @@ static inline vi vi_xor(vi a, vi b)
     return _mm512_xor_si512(a, b);
 }
 
+static inline vi vi_and(vi a, vi b)
+{
+    return _mm512_and_si512(a, b);
+}
+
 /* High and low halves of the products of unsigned lanes. */
 static inline void vi_mul(vi a, vi b, vi *ret_high, vi *ret_low)
 {
@@ -257,6 +262,11 @@ static inline vi vi_xor(vi a, vi b)
     return _mm256_xor_si256(a, b);
 }
 
+static inline vi vi_and(vi a, vi b)
+{
+    return _mm256_and_si256(a, b);
+}
+
 static inline void vi_mul(vi a, vi b, vi *ret_high, vi *ret_low)
 {
     vi even = _mm256_mul_epu32(a, b);
@@ -406,6 +416,11 @@ static inline vi vi_load(const uint32_t *p)
 static inline vi vi_xor(vi a, vi b)
 {
     return a ^ b;
+}
+
+static inline vi vi_and(vi a, vi b)
+{
+    return a & b;
 }
 
 static inline void vi_mul(vi a, vi b, vi *ret_high, vi *ret_low)

@@ -2,12 +2,12 @@
 #ifndef TRAIN_OPS_CPU_VEC_DROP_H
 #define TRAIN_OPS_CPU_VEC_DROP_H
 
-/* The masks of struct dropout, 4 VL elements at a time. */
+/* The masks of struct dropout, 8 VL elements at a time. */
 
 #include "train/ops/dropout.h"
 #include "train/ops/cpu/vec.h"
 
-enum { DROP_STEP = 4 * VL };
+enum { DROP_STEP = DROP_BLOCK * VL };
 
 /*
  * Word w of VL blocks, block + offset of each lane, for w = 0 .. 3. The offsets are such that
@@ -22,7 +22,7 @@ static inline void drop_words(struct dropout d, uint64_t block, vi word[4])
     vi c2 = vi_set1(d.sub), c3 = vi_set1(RNG_DROPOUT);
     uint64_t seed = drop_seed(d);
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < DROP_ROUNDS; round++) {
         vi high0, low0, high1, low1;
         vi_mul(c0, vi_set1(0xD2511F53u), &high0, &low0);
         vi_mul(c2, vi_set1(0xCD9E8D57u), &high1, &low1);
@@ -39,31 +39,45 @@ static inline void drop_words(struct dropout d, uint64_t block, vi word[4])
     word[3] = c3;
 }
 
-/* Factors of elements 4 block .. 4 block + DROP_STEP - 1. */
+/* Factors of the DROP_STEP elements of VL blocks. */
 static inline void drop_step(struct dropout d, uint64_t block, float *ret)
 {
+    const uint32_t threshold = drop_threshold(d), most = (1 << DROP_BITS) - 1;
+    const float scale = (float)drop_scale(d);
     if ((uint32_t)block > UINT32_MAX - VL) { /* the low counter word would run over */
-        for (int i = 0; i < DROP_STEP; i++)
-            ret[i] = (float)drop_factor_at(d, 4 * block + (uint64_t)i);
+        for (int b = 0; b < VL; b++) {
+            struct rng4 random = drop_random(d, block + (uint64_t)b);
+            for (int i = 0; i < DROP_BLOCK; i++)
+                *ret++ = drop_bits(random, i) >= threshold ? scale : 0;
+        }
         return;
     }
     vi word[4];
     vf f[4];
+    float half[4 * VL];
     drop_words(d, block, word);
-    for (int w = 0; w < 4; w++)
-        f[w] =
-            vi_where_not_below(word[w], vi_set1(drop_threshold(d)), v_set1((float)drop_scale(d)));
-    v_transpose4(f);
-    for (int w = 0; w < 4; w++)
-        v_store(ret + w * VL, f[w]);
+    for (int h = 0; h < 2; h++) { /* elements 0 .. 3 of all blocks, and 4 .. 7 */
+        for (int w = 0; w < 4; w++)
+            f[w] = vi_where_not_below(vi_and(word[w], vi_set1(most << 16 * h)),
+                                      vi_set1(threshold << 16 * h), v_set1(scale));
+        v_transpose4(f);
+        for (int w = 0; w < 4; w++)
+            v_store(half + w * VL, f[w]);
+        for (int b = 0; b < VL; b++)
+            memcpy(ret + b * DROP_BLOCK + h * 4, half + b * 4, 4 * sizeof(*ret));
+    }
 }
 
-/* What elements e .. e + n - 1 are multiplied by: 0 or 1 / (1 - p). Only for p > 0. */
-static inline void drop_factors(struct dropout d, uint64_t e, int64_t n, float *ret)
+/*
+ * What columns col .. col + n - 1 of a row of `width` are multiplied by: 0 or 1 / (1 - p). Only for
+ * p > 0; `row` is global.
+ */
+static inline void drop_factors(struct dropout d, uint64_t row, int64_t width, int64_t col,
+                                int64_t n, float *ret)
 {
     float step[DROP_STEP];
-    int64_t skip = (int64_t)(e % 4);
-    for (uint64_t block = e / 4; n > 0; block += DROP_STEP / 4) {
+    int64_t skip = col % DROP_BLOCK;
+    for (uint64_t block = drop_block(row, col, width); n > 0; block += VL) {
         int64_t have = DROP_STEP - skip < n ? DROP_STEP - skip : n;
         if (have == DROP_STEP) {
             drop_step(d, block, ret);

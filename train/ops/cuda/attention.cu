@@ -69,7 +69,7 @@ static __device__ float weight_drop(const attention_job<T> &j, int64_t row, int 
         return 1;
     uint64_t at =
         (drop_row0(j.drop) + (uint64_t)row) * (uint64_t)j.all_heads + (uint64_t)(j.head0 + head);
-    return drop_factor(j.drop, at * (uint64_t)j.max_len + (uint64_t)key);
+    return drop_factor(j.drop, at, key, j.max_len);
 }
 
 template <class A, class B> static __device__ float dot(const A *x, const B *y, int dim)

@@ -264,8 +264,28 @@ template <class T> static __device__ T block_sum(T v, T *part)
     return v;
 }
 
+/* Philox4x32, as in base/core/rng.h. */
+template <int ROUNDS = 10>
+static __device__ uint4 random_block(uint64_t seed, uint32_t purpose, uint32_t sub, uint64_t index)
+{
+    uint4 c = {(uint32_t)index, (uint32_t)(index >> 32), sub, purpose};
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+#pragma unroll
+    for (int round = 0; round < ROUNDS; round++) {
+        uint32_t high0 = __umulhi(0xD2511F53u, c.x), low0 = 0xD2511F53u * c.x;
+        uint32_t high1 = __umulhi(0xCD9E8D57u, c.z), low1 = 0xCD9E8D57u * c.z;
+        c = make_uint4(high1 ^ c.y ^ k0, low1, high0 ^ c.w ^ k1, low0);
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return c;
+}
+
 /* ---- dropout: the masks of struct dropout -----------------------------------------------------
  */
+
+/* The definition is in ops.h, the host's functions in dropout.h. */
+enum { DROP_BITS = 15, DROP_BLOCK = 8, DROP_ROUNDS = 7 };
 
 struct drop_mask {
     bool on;
@@ -287,60 +307,96 @@ static __device__ inline uint64_t drop_row0(const drop_mask &d)
 
 static inline drop_mask mask_of(dropout d)
 {
+    const uint32_t all = 1 << DROP_BITS, t = (uint32_t)((double)d.p * all + 0.5);
+    const uint32_t threshold = t < all ? t : all - 1;
     return {d.p > 0,
-            (uint32_t)ceil((double)d.p * 4294967296.0),
+            threshold,
             d.sub,
-            (float)(1 / (1 - (double)d.p)),
+            (float)(all / (all - (double)threshold)),
             d.seed,
             d.row0,
             (const drop_origin *)d.origin.data};
 }
 
-/* Philox4x32-10, as in base/core/rng.h. */
-static __device__ inline uint4 random_block(uint64_t seed, uint32_t purpose, uint32_t sub,
-                                            uint64_t index)
+/* The blocks of a row of a [n, width] tensor begin here; `row` is global, with row0. */
+static __device__ inline uint64_t drop_row_block(uint64_t row, int64_t width)
 {
-    uint4 c = {(uint32_t)index, (uint32_t)(index >> 32), sub, purpose};
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    return row * (uint64_t)((width + DROP_BLOCK - 1) / DROP_BLOCK);
+}
+
+static __device__ inline uint4 drop_random(uint64_t seed, uint32_t sub, uint64_t block)
+{
+    return random_block<DROP_ROUNDS>(seed, 2 /* RNG_DROPOUT */, sub, block);
+}
+
+/* What drop_kept adds. */
+static __device__ inline uint32_t drop_addend(const drop_mask &d)
+{
+    return ((1 << DROP_BITS) - d.threshold) * 0x10001u;
+}
+
+/*
+ * Of word w of a block the elements w and w + 4: bits 15 and 31 are set where they are kept, the
+ * others are of no meaning.
+ */
+static __device__ inline uint32_t drop_kept(uint32_t word, uint32_t addend)
+{
+    return (word & 0x7fff7fffu) + addend;
+}
+
+/* Bit i: element i of a block is kept. */
+static __device__ inline uint32_t drop_kept_eight(const drop_mask &d, uint64_t seed, uint64_t block)
+{
+    const uint4 r = drop_random(seed, d.sub, block);
+    const uint32_t add = drop_addend(d);
+    const uint32_t kept[4] = {drop_kept(r.x, add), drop_kept(r.y, add), drop_kept(r.z, add),
+                              drop_kept(r.w, add)};
+    uint32_t ret = 0;
 #pragma unroll
-    for (int round = 0; round < 10; round++) {
-        uint32_t high0 = __umulhi(0xD2511F53u, c.x), low0 = 0xD2511F53u * c.x;
-        uint32_t high1 = __umulhi(0xCD9E8D57u, c.z), low1 = 0xCD9E8D57u * c.z;
-        c = make_uint4(high1 ^ c.y ^ k0, low1, high0 ^ c.w ^ k1, low0);
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return c;
+    for (int w = 0; w < 4; w++)
+        ret |= (kept[w] >> 15 & 1) << w | kept[w] >> 31 << (w + 4);
+    return ret;
 }
 
-/* What element e is multiplied by. */
-static __device__ inline float drop_factor(drop_mask d, uint64_t e)
+/* What column `col` of a global row is multiplied by. */
+static __device__ inline float drop_factor(const drop_mask &d, uint64_t row, int64_t col,
+                                           int64_t width)
 {
-    uint4 r = random_block(drop_seed(d), 2 /* RNG_DROPOUT */, d.sub, e / 4);
-    uint32_t bits = e % 4 == 0 ? r.x : e % 4 == 1 ? r.y : e % 4 == 2 ? r.z : r.w;
-    return bits >= d.threshold ? d.scale : 0;
+    const uint64_t block = drop_row_block(row, width) + (uint64_t)(col / DROP_BLOCK);
+    return drop_kept_eight(d, drop_seed(d), block) >> col % DROP_BLOCK & 1 ? d.scale : 0;
 }
 
-/* v *= the factors of columns col .. col + VEC - 1 of a row; VEC divides col and width. */
+/* v *= the factors of columns col .. col + VEC - 1 of a row; VEC divides col. */
 template <int VEC>
-static __device__ void drop_apply(float (&v)[VEC], drop_mask d, int64_t row, int64_t col,
+static __device__ void drop_apply(float (&v)[VEC], const drop_mask &d, int64_t row, int64_t col,
                                   int64_t width)
 {
+    static_assert(VEC == 1 || VEC == 4 || VEC == 8, "within a block");
     if (!d.on)
         return;
-    const uint64_t seed = drop_seed(d);
-    const uint64_t e = (drop_row0(d) + (uint64_t)row) * (uint64_t)width + (uint64_t)col;
-    if constexpr (VEC % 4 == 0) {
+    const uint64_t first = drop_row_block(drop_row0(d) + (uint64_t)row, width);
+    const uint4 r = drop_random(drop_seed(d), d.sub, first + (uint64_t)col / DROP_BLOCK);
+    const uint32_t word[4] = {r.x, r.y, r.z, r.w}, add = drop_addend(d);
+    if constexpr (VEC == 8) {
 #pragma unroll
-        for (int k = 0; k < VEC; k += 4) {
-            uint4 r = random_block(seed, 2 /* RNG_DROPOUT */, d.sub, e / 4 + (unsigned)k / 4);
-            v[k] *= r.x >= d.threshold ? d.scale : 0;
-            v[k + 1] *= r.y >= d.threshold ? d.scale : 0;
-            v[k + 2] *= r.z >= d.threshold ? d.scale : 0;
-            v[k + 3] *= r.w >= d.threshold ? d.scale : 0;
+        for (int w = 0; w < 4; w++) {
+            const uint32_t kept = drop_kept(word[w], add);
+            v[w] *= kept & 0x8000u ? d.scale : 0;
+            v[w + 4] *= kept & 0x80000000u ? d.scale : 0;
         }
+    } else if constexpr (VEC == 4) {
+        const uint32_t bit = col % DROP_BLOCK ? 0x80000000u : 0x8000u;
+#pragma unroll
+        for (int w = 0; w < 4; w++)
+            v[w] *= drop_kept(word[w], add) & bit ? d.scale : 0;
     } else {
-        v[0] *= drop_factor(d, e);
+        const int i = (int)(col % DROP_BLOCK), w = i % 4;
+        const uint32_t kept = drop_kept(w == 0   ? word[0]
+                                        : w == 1 ? word[1]
+                                        : w == 2 ? word[2]
+                                                 : word[3],
+                                        add);
+        v[0] *= kept >> (i < 4 ? 15 : 31) & 1 ? d.scale : 0;
     }
 }
 

@@ -164,7 +164,7 @@ static __device__ float weight_drop(const flash_job<T> &j, int64_t row, int head
 {
     uint64_t at =
         (drop_row0(j.drop) + (uint64_t)row) * (uint64_t)j.all_heads + (uint64_t)(j.head0 + head);
-    return drop_factor(j.drop, at * (uint64_t)j.max_len + (uint64_t)key);
+    return drop_factor(j.drop, at, key, j.max_len);
 }
 
 /* Products of queries and keys become capped scores, which are not to be times j.scale any more. */

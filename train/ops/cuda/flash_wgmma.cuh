@@ -74,16 +74,8 @@ template <class T>
 static __device__ void drop_pair(const flash_job<T> &j, int64_t row, int head, int64_t key,
                                  float &first, float &second)
 {
-    uint64_t at =
-        (drop_row0(j.drop) + (uint64_t)row) * (uint64_t)j.all_heads + (uint64_t)(j.head0 + head);
-    uint64_t e = at * (uint64_t)j.max_len + (uint64_t)key;
-    uint4 r = random_block(drop_seed(j.drop), 2 /* RNG_DROPOUT */, j.drop.sub, e / 4);
-    uint32_t bits = e % 4 == 0 ? r.x : e % 4 == 1 ? r.y : e % 4 == 2 ? r.z : r.w;
-    first = bits >= j.drop.threshold ? j.drop.scale : 0;
-    if (e % 4 == 3)
-        second = drop_factor(j.drop, e + 1);
-    else
-        second = (e % 4 == 0 ? r.y : e % 4 == 1 ? r.z : r.w) >= j.drop.threshold ? j.drop.scale : 0;
+    first = weight_drop(j, row, head, key);
+    second = weight_drop(j, row, head, key + 1);
 }
 
 /* Copies of this thread have arrived; after it, those of all threads, and wgmma may read them. */
