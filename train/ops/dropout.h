@@ -71,6 +71,12 @@ static inline double drop_factor(struct dropout d, uint64_t row, int64_t col, in
     return drop_bits(random, col % DROP_BLOCK) >= drop_threshold(d) ? drop_scale(d) : 0;
 }
 
+/* The same of a row's number in its tensor. */
+static inline double drop_at(struct dropout d, int64_t row, int64_t col, int64_t width)
+{
+    return d.p > 0 ? drop_factor(d, drop_row(d, row), col, width) : 1;
+}
+
 /* The noise of element e of an embedding, between -noise and noise. */
 static inline double drop_noise_at(struct dropout d, float noise, uint64_t e)
 {
@@ -82,12 +88,6 @@ static inline double drop_noise_at(struct dropout d, float noise, uint64_t e)
 static inline uint64_t drop_element(struct dropout d, int64_t row, int64_t width)
 {
     return drop_row(d, row) * (uint64_t)width;
-}
-
-/* The same of a row's number in its tensor. */
-static inline double drop_at(struct dropout d, int64_t row, int64_t col, int64_t width)
-{
-    return d.p > 0 ? drop_factor(d, drop_row(d, row), col, width) : 1;
 }
 
 #endif

@@ -264,21 +264,39 @@ template <class T> static __device__ T block_sum(T v, T *part)
     return v;
 }
 
-/* Philox4x32, as in base/core/rng.h. */
-template <int ROUNDS = 10>
-static __device__ uint4 random_block(uint64_t seed, uint32_t purpose, uint32_t sub, uint64_t index)
+/*
+ * Philox4x32, as in base/core/rng.h: blocks of counters c side by side, so that they share the keys
+ * of the rounds.
+ */
+template <int ROUNDS, int N> static __device__ void random_blocks(uint64_t seed, uint4 (&c)[N])
 {
-    uint4 c = {(uint32_t)index, (uint32_t)(index >> 32), sub, purpose};
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
 #pragma unroll
     for (int round = 0; round < ROUNDS; round++) {
-        uint32_t high0 = __umulhi(0xD2511F53u, c.x), low0 = 0xD2511F53u * c.x;
-        uint32_t high1 = __umulhi(0xCD9E8D57u, c.z), low1 = 0xCD9E8D57u * c.z;
-        c = make_uint4(high1 ^ c.y ^ k0, low1, high0 ^ c.w ^ k1, low0);
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            uint64_t p0 = (uint64_t)0xD2511F53u * c[i].x, p1 = (uint64_t)0xCD9E8D57u * c[i].z;
+            c[i] = make_uint4((uint32_t)(p1 >> 32) ^ c[i].y ^ k0, (uint32_t)p1,
+                              (uint32_t)(p0 >> 32) ^ c[i].w ^ k1, (uint32_t)p0);
+        }
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
+        if (N > 1) /* else the compiler finds the keys again for each block */
+            asm volatile("" : "+r"(k0), "+r"(k1));
     }
-    return c;
+}
+
+static __device__ inline uint4 random_counter(uint32_t purpose, uint32_t sub, uint64_t index)
+{
+    return make_uint4((uint32_t)index, (uint32_t)(index >> 32), sub, purpose);
+}
+
+static __device__ inline uint4 random_block(uint64_t seed, uint32_t purpose, uint32_t sub,
+                                            uint64_t index)
+{
+    uint4 c[1] = {random_counter(purpose, sub, index)};
+    random_blocks<10>(seed, c);
+    return c[0];
 }
 
 /* ---- dropout: the masks of struct dropout -----------------------------------------------------
@@ -324,9 +342,22 @@ static __device__ inline uint64_t drop_row_block(uint64_t row, int64_t width)
     return row * (uint64_t)((width + DROP_BLOCK - 1) / DROP_BLOCK);
 }
 
+/* In their place the random bits of blocks. */
+static __device__ inline uint4 drop_counter(uint32_t sub, uint64_t block)
+{
+    return random_counter(2 /* RNG_DROPOUT */, sub, block);
+}
+
+template <int N> static __device__ void drop_random(uint64_t seed, uint4 (&counter)[N])
+{
+    random_blocks<DROP_ROUNDS>(seed, counter);
+}
+
 static __device__ inline uint4 drop_random(uint64_t seed, uint32_t sub, uint64_t block)
 {
-    return random_block<DROP_ROUNDS>(seed, 2 /* RNG_DROPOUT */, sub, block);
+    uint4 c[1] = {drop_counter(sub, block)};
+    drop_random(seed, c);
+    return c[0];
 }
 
 /* What drop_kept adds. */
@@ -366,38 +397,45 @@ static __device__ inline float drop_factor(const drop_mask &d, uint64_t row, int
     return drop_kept_eight(d, drop_seed(d), block) >> col % DROP_BLOCK & 1 ? d.scale : 0;
 }
 
-/* v *= the factors of columns col .. col + VEC - 1 of a row; VEC divides col. */
+/* The factors of columns col .. col + VEC - 1 of a row, for a mask that is on; VEC divides col. */
+template <int VEC>
+static __device__ void drop_factors(float (&f)[VEC], const drop_mask &d, int64_t row, int64_t col,
+                                    int64_t width)
+{
+    static_assert(VEC == 1 || VEC == 4 || VEC == 8, "within a block");
+    const uint64_t first = drop_row_block(drop_row0(d) + (uint64_t)row, width);
+    const uint4 r = drop_random(drop_seed(d), d.sub, first + (uint64_t)col / DROP_BLOCK);
+    const uint32_t add = drop_addend(d);
+    const uint32_t kept[4] = {drop_kept(r.x, add), drop_kept(r.y, add), drop_kept(r.z, add),
+                              drop_kept(r.w, add)};
+    const int i = (int)(col % DROP_BLOCK);
+    const uint32_t bit = i < 4 ? 0x8000u : 0x80000000u;
+    if constexpr (VEC == 8) {
+#pragma unroll
+        for (int w = 0; w < 8; w++)
+            f[w] = kept[w % 4] & (w < 4 ? 0x8000u : 0x80000000u) ? d.scale : 0;
+    } else if constexpr (VEC == 4) {
+#pragma unroll
+        for (int w = 0; w < 4; w++)
+            f[w] = kept[w] & bit ? d.scale : 0;
+    } else {
+        const uint32_t mine = i % 4 < 2 ? i % 2 ? kept[1] : kept[0] : i % 2 ? kept[3] : kept[2];
+        f[0] = mine & bit ? d.scale : 0;
+    }
+}
+
+/* v *= those factors, if it is on. */
 template <int VEC>
 static __device__ void drop_apply(float (&v)[VEC], const drop_mask &d, int64_t row, int64_t col,
                                   int64_t width)
 {
-    static_assert(VEC == 1 || VEC == 4 || VEC == 8, "within a block");
     if (!d.on)
         return;
-    const uint64_t first = drop_row_block(drop_row0(d) + (uint64_t)row, width);
-    const uint4 r = drop_random(drop_seed(d), d.sub, first + (uint64_t)col / DROP_BLOCK);
-    const uint32_t word[4] = {r.x, r.y, r.z, r.w}, add = drop_addend(d);
-    if constexpr (VEC == 8) {
+    float f[VEC];
+    drop_factors(f, d, row, col, width);
 #pragma unroll
-        for (int w = 0; w < 4; w++) {
-            const uint32_t kept = drop_kept(word[w], add);
-            v[w] *= kept & 0x8000u ? d.scale : 0;
-            v[w + 4] *= kept & 0x80000000u ? d.scale : 0;
-        }
-    } else if constexpr (VEC == 4) {
-        const uint32_t bit = col % DROP_BLOCK ? 0x80000000u : 0x8000u;
-#pragma unroll
-        for (int w = 0; w < 4; w++)
-            v[w] *= drop_kept(word[w], add) & bit ? d.scale : 0;
-    } else {
-        const int i = (int)(col % DROP_BLOCK), w = i % 4;
-        const uint32_t kept = drop_kept(w == 0   ? word[0]
-                                        : w == 1 ? word[1]
-                                        : w == 2 ? word[2]
-                                                 : word[3],
-                                        add);
-        v[0] *= kept >> (i < 4 ? 15 : 31) & 1 ? d.scale : 0;
-    }
+    for (int k = 0; k < VEC; k++)
+        v[k] *= f[k];
 }
 
 #endif

@@ -40,7 +40,9 @@ template <int VEC, class T> static __global__ void embed(const embed_job<T> j)
     const T *tok = id >= 0 && id < j.rows ? j.tok.row(id) : NULL;
     const T *pos = j.pos.p ? j.pos.row(j.position[i]) : NULL;
     for (int64_t c = threadIdx.x * VEC; c < j.width; c += blockDim.x * VEC) {
-        float v[VEC] = {0}, add[VEC] = {0};
+        float v[VEC] = {0}, add[VEC] = {0}, factor[VEC];
+        if (j.drop.on) /* while the id is on its way */
+            drop_factors(factor, j.drop, i, c, j.width);
         if (tok)
             load(v, tok + c);
         if (pos)
@@ -48,7 +50,8 @@ template <int VEC, class T> static __global__ void embed(const embed_job<T> j)
         for (int k = 0; k < VEC; k++)
             v[k] = fmaf(v[k], j.scale, add[k]);
         add_noise(v, j.noise, j.drop, i, c, j.width);
-        drop_apply(v, j.drop, i, c, j.width);
+        for (int k = 0; k < VEC && j.drop.on; k++)
+            v[k] *= factor[k];
         store(j.y.row(i) + c, v);
     }
 }

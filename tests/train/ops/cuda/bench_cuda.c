@@ -269,6 +269,11 @@ static void bench_half_norms(void)
     measure("bf16: embedding 65536 x 768", OP_EMBED, &f);
     struct embed_bwd_args g = {.dy = x, .id = id, .dtok = set(floats(V, C), 0)};
     measure("its backward", OP_EMBED_BWD, &g);
+    n.drop = b.drop = (struct dropout){.p = 0.1f, .seed = 1};
+    measure("bf16: residual + LayerNorm, dropout", OP_NORM, &n);
+    measure("its backward", OP_NORM_BWD, &b);
+    f.drop = n.drop;
+    measure("bf16: embedding, dropout", OP_EMBED, &f);
 }
 
 static void bench_half_blocks(void)
