@@ -66,10 +66,12 @@ template <class T> static void issue_embed(ops *o, const embed_args *a)
 {
     const int vec = wide_of<T>();
     int64_t n = a->y.size[0], width = a->y.size[1];
-    embed_job<T> j = {mat_in_of<T>(a->y),      mat_in_of<T>(a->tok), mat_in_of<T>(a->pos),
-                      ints_of(a->id),          ints_of(a->position), width,
-                      a->shard ? a->first : 0, a->tok.size[0],       scale_of(a->scale),
-                      a->noise,                mask_of(a->drop)};
+    embed_job<T> j = {mat_in_of<T>(a->y),      mat_in_of<T>(a->tok),
+                      mat_in_of<T>(a->pos),    ints_of(a->id),
+                      ints_of(a->position),    width,
+                      a->shard ? a->first : 0, a->tok.size[0],
+                      scale_of(a->scale),      a->noise,
+                      mask_of(a->drop)};
     if (width % vec == 0 && aligned(a->y) && aligned(a->tok) && aligned(a->pos))
         embed<vec><<<(unsigned)n, threads_for(width / vec, MOST), 0, stream_of(o)>>>(j);
     else

@@ -23,7 +23,11 @@ template <class T> struct flash_job {
     rows_of_heads<T> q, k, v, o, dout, dq, dk, dv;
     float *lse; /* [H, n], rows lse_stride apart; or NULL */
     int64_t lse_stride;
-    float *delta; /* [H, n] */
+    float *delta;   /* [H, n] */
+    float delta_by; /* what it is times */
+    /* Which weights the dropout keeps, from the kernel of dk and dv for that of dq (kept_shape); or
+     * NULL: both draw. Only where rows are even. */
+    uint32_t *kept;
     const int32_t *q_start, *k_start, *k_len;
     int64_t n, keys, sequences, window, max_len;
     int heads, groups, dim;
@@ -223,7 +227,7 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_zero(const flash_jo
 }
 
 /* Writes 16 rows of a product, those below `rows` and columns below dim, times factor[2]. */
-template <class T, int D>
+template <class T, int D, rows_order ORDER = IN_ORDER>
 static __device__ void write_rows(const float (&x)[D / 8][4], const float (&factor)[2],
                                   const rows_of_heads<T> &to, int64_t row0, int head, int dim,
                                   int first, int rows)
@@ -231,7 +235,7 @@ static __device__ void write_rows(const float (&x)[D / 8][4], const float (&fact
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        int row = first + lane / 4 + half * 8;
+        int row = first + row_at<ORDER>(lane / 4 + half * 8);
         if (row >= rows)
             continue;
         T *p = to.at(row0 + row, head, dim) + lane % 4 * 2;

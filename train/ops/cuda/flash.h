@@ -9,7 +9,7 @@
  * except for caps. q, k, v, o and their gradients are BF16 or F16, lse F32; products are of that
  * type with sums in fp32. Scores are never written out (Dao, FlashAttention-2, 2023). The backward
  * takes dq and dk, dv in two kernels, each with one order of its sums, so equal arguments give
- * equal bytes.
+ * equal bytes. With dropout over even rows its scratch has a bit for each weight.
  *
  * Heads have at most 128 dimensions, a multiple of 8, and rows begin at multiples of 16 bytes.
  */

@@ -31,7 +31,7 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_delta(const flash_j
     for (int k = LANES / 2; k; k /= 2)
         sum += __shfl_xor_sync(~0u, sum, k);
     if (row < j.n && at == 0)
-        j.delta[head * j.n + row] = sum;
+        j.delta[head * j.n + row] = sum * j.delta_by;
 }
 
 /* ---- dq
@@ -213,6 +213,22 @@ template <class T, int D> static void portable(dev *d, const flash_job<T> &j)
             j);
 }
 
+/* Rounded up, so that what lies behind it is aligned. */
+static size_t delta_bytes(const attention_args *a)
+{
+    return ((size_t)(a->q.size[0] * a->q.size[1]) * sizeof(float) + 255) / 256 * 256;
+}
+
+static const int64_t most_kept = (int64_t)256 << 20;
+
+/* Of flash_job's `kept`; 0: none. A bit for each weight, kept or not. */
+static size_t kept_bytes(const attention_args *a)
+{
+    int64_t tiles = ceil_div(a->max_len, 128);
+    int64_t bytes = a->k_len.size[0] * a->q.size[1] * tiles * tiles * (128 * 128 / 8);
+    return a->drop.p > 0 && a->even && a->cap <= 0 && bytes <= most_kept ? (size_t)bytes : 0;
+}
+
 template <class T>
 static void backward(dev *d, const attention_bwd_args *b, bool wgmma, void *scratch)
 {
@@ -225,6 +241,9 @@ static void backward(dev *d, const attention_bwd_args *b, bool wgmma, void *scra
     j.dk = heads_of<T>(b->dk);
     j.dv = heads_of<T>(b->dv);
     j.delta = (float *)scratch;
+    j.delta_by = wgmma && j.drop.on ? 1 / j.drop.scale : 1; /* see flash_wgmma_bwd.cu */
+    if (wgmma && kept_bytes(&b->fwd))
+        j.kept = (uint32_t *)((char *)scratch + delta_bytes(&b->fwd));
     if (j.keys)
         flash_zero<T><<<(unsigned)ceil_div(j.keys, ZERO_ROWS), TILE_THREADS, 0, stream>>>(j);
     if (!j.n)
@@ -243,7 +262,7 @@ static void backward(dev *d, const attention_bwd_args *b, bool wgmma, void *scra
 
 extern "C" size_t flash_bwd_scratch(const attention_bwd_args *b)
 {
-    return (size_t)(b->fwd.q.size[0] * b->fwd.q.size[1]) * sizeof(float);
+    return delta_bytes(&b->fwd) + kept_bytes(&b->fwd);
 }
 
 extern "C" void flash_attention_bwd(dev *d, const attention_bwd_args *b, enum flash_kernels which,

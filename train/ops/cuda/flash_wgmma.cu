@@ -16,14 +16,14 @@ template <int KEYS> struct soft_rows {
 template <int KEYS>
 static __device__ void mask_scores(sight s, float (&score)[KEYS / 8][4], int mine)
 {
-    const int lane = (int)threadIdx.x % 32;
     if (s.all(mine, mine + WARP_ROWS - 1, 0, KEYS - 1))
         return;
+    const across_sight see(s, mine);
 #pragma unroll
     for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            if (!s.sees(mine + lane / 4 + e / 2 * 8, n * 8 + lane % 4 * 2 + e % 2))
+            if (!see.sees(n, e / 2, e % 2))
                 score[n][e] = -INFINITY;
 }
 
@@ -40,34 +40,18 @@ static __device__ void wgmma_soften(float (&score)[KEYS / 8][4], soft_rows<KEYS>
             top = fmaxf(top, fmaxf(score[n][2 * half], score[n][2 * half + 1]));
         top = row_max(top);
         float base = top == -INFINITY ? 0 : top * scale, total[2] = {0, 0};
-        factor[half] = exp2f(fmaf(r.max[half], scale, -base));
+        factor[half] = power_of_two(fmaf(r.max[half], scale, -base));
 #pragma unroll
         for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
             for (int e = 0; e < 2; e++) {
                 float &x = score[n][2 * half + e];
-                x = exp2f(fmaf(x, scale, -base));
+                x = power_of_two(fmaf(x, scale, -base));
                 total[e] += x;
             }
         r.sum[half] = fmaf(r.sum[half], factor[half], total[0] + total[1]);
         r.max[half] = top;
     }
-}
-
-template <class T, int KEYS>
-static __device__ void drop_weights(const flash_job<T> &j, int64_t row0, int64_t key, int head,
-                                    float (&p)[KEYS / 8][4])
-{
-    const int lane = (int)threadIdx.x % 32;
-#pragma unroll
-    for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            float a, b;
-            drop_pair(j, row0 + lane / 4 + half * 8, head, key + n * 8 + lane % 4 * 2, a, b);
-            p[n][2 * half] *= a;
-            p[n][2 * half + 1] *= b;
-        }
 }
 
 /* What the threads of a block know of it. */
@@ -80,8 +64,9 @@ template <class T, int D, int KEYS, int GROUPS> struct forward_block {
 
     __device__ void load(T *to, const rows_of_heads<T> &from, int t) const
     {
-        panels_load<T, D, KEYS, THREADS>(to, from.at(s.k_start + t * KEYS, group, j.dim),
-                                         from.stride, s.k_len - t * KEYS, j.dim);
+        panels_load<T, D, KEYS, THREADS, KEYS_ACROSS>(to,
+                                                      from.at(s.k_start + t * KEYS, group, j.dim),
+                                                      from.stride, s.k_len - t * KEYS, j.dim);
     }
     __device__ T *keys(int t) const
     {
@@ -108,22 +93,30 @@ static __device__ void forward_rows(const forward_block<T, D, KEYS, GROUPS> &b,
     enum { ROWS = 64 * GROUPS };
     const flash_job<T> &j = b.j;
     const float scale = j.scale * LOG2E;
-    const int group_row = (int)threadIdx.x / WARP_GROUP * 64;
+    const int group_row = alike((int)threadIdx.x / WARP_GROUP * 64);
     float score[KEYS / 8][4], factor[2];
     uint32_t p[KEYS / 16][4];
+    kept_across<KEYS> kept;
+    if (DROP)
+        kept.begin(j, b.s.q_start + b.i0 + b.mine, b.head);
     auto weights = [&](int t) {
         mask_scores<KEYS>(b.s.at(b.i0, t * KEYS), score, b.mine);
         wgmma_soften<KEYS>(score, r, factor, scale);
+    };
+    auto narrow = [&]() {
+        narrow_sums<T, KEYS>(p, score);
         if (DROP)
-            drop_weights<T, KEYS>(j, b.s.q_start + b.i0 + b.mine, t * KEYS, b.head, score);
+            drop_narrow<KEYS>(p, kept);
     };
     products_begin();
     tiles_product<T, D, ROWS, KEYS>(score, b.q, group_row, b.keys(b.begin));
     products_commit();
+    if (DROP)
+        kept.draw(b.begin * KEYS);
     products_wait<0>();
     settle(score);
     weights(b.begin);
-    narrow_sums<T, KEYS>(p, score);
+    narrow();
     for (int t = b.begin; t + 1 < b.end; t++) {
         copies_done<0>();
         b.load_next(t);
@@ -133,6 +126,8 @@ static __device__ void forward_rows(const forward_block<T, D, KEYS, GROUPS> &b,
         products_commit();
         held_by_tile<T, D, KEYS>(o, p, b.values(t));
         products_commit();
+        if (DROP)
+            kept.draw((t + 1) * KEYS);
         products_wait<1>();
         settle(score);
         weights(t + 1);
@@ -143,7 +138,7 @@ static __device__ void forward_rows(const forward_block<T, D, KEYS, GROUPS> &b,
 #pragma unroll
             for (int e = 0; e < 4; e++)
                 o[n][e] *= factor[e / 2];
-        narrow_sums<T, KEYS>(p, score);
+        narrow();
     }
     copies_done<0>();
     settle(o);
@@ -156,19 +151,20 @@ static __device__ void forward_rows(const forward_block<T, D, KEYS, GROUPS> &b,
 
 #endif
 
-template <class T, int D, int KEYS, int GROUPS, bool DROP>
-static __global__ void __launch_bounds__(128 * GROUPS, 1)
+template <class T, int D, int KEYS, int GROUPS, int BLOCKS, bool DROP>
+static __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     flash_forward(const flash_job<T> j, const tile_grid g)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     enum { ROWS = 64 * GROUPS, THREADS = WARP_GROUP * GROUPS };
     extern __shared__ __align__(1024) unsigned char memory[];
     T *q = (T *)memory, *k = q + ROWS * D, *v = k + 2 * KEYS * D;
-    const int head = (int)blockIdx.x % j.heads, lane = (int)threadIdx.x % 32;
-    int tile;
-    near_span s;
-    if (!block_tile(j, g, j.heads, ROWS, false, &s, &tile))
+    const int lane = (int)threadIdx.x % 32;
+    block_part part;
+    if (!block_tile(j, g, j.heads, ROWS, false, &part))
         return;
+    const near_span s = part.s;
+    const int head = part.head, tile = part.tile;
     const int i0 = tile * ROWS, rows = s.count - i0 < ROWS ? s.count - i0 : ROWS;
     const forward_block<T, D, KEYS, GROUPS> b = {j,
                                                  q,
@@ -194,8 +190,8 @@ static __global__ void __launch_bounds__(128 * GROUPS, 1)
     float o[D / 8][4] = {{0}};
     soft_rows<KEYS> r = {{-INFINITY, -INFINITY}, {0, 0}};
     forward_rows<T, D, KEYS, GROUPS, DROP>(b, o, r);
-    const float sum[2] = {row_sum(r.sum[0]), row_sum(r.sum[1])},
-                factor[2] = {1 / sum[0], 1 / sum[1]};
+    const float sum[2] = {row_sum(r.sum[0]), row_sum(r.sum[1])}, by = DROP ? j.drop.scale : 1;
+    const float factor[2] = {by / sum[0], by / sum[1]};
     write_rows<T, D>(o, factor, j.o, s.q_start + i0, head, j.dim, b.mine, rows);
     for (int half = 0; half < 2 && j.lse && lane % 4 == 0; half++) {
         int row = b.mine + lane / 4 + half * 8;
@@ -206,29 +202,27 @@ static __global__ void __launch_bounds__(128 * GROUPS, 1)
 #endif
 }
 
-template <class T, int D, int KEYS, int GROUPS, bool DROP>
+template <class T, int D, int KEYS, int GROUPS, int BLOCKS, bool DROP>
 static void issue_forward(dev *d, const attention_args *a)
 {
     flash_job<T> j = flash_job_of<T>(a);
     const int rows = 64 * GROUPS, bytes = (rows + 4 * KEYS) * D * (int)sizeof(T);
-    tile_grid g = grid_of(j.n, j.sequences, j.max_len, rows);
-    auto kernel = flash_forward<T, D, KEYS, GROUPS, DROP>;
+    tile_grid g = grid_of(j.n, j.sequences, j.max_len, rows, j.dim);
+    auto kernel = flash_forward<T, D, KEYS, GROUPS, BLOCKS, DROP>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    kernel<<<(unsigned)(g.tiles * j.heads), 128 * GROUPS, bytes,
+    kernel<<<g.tiles *(unsigned)j.heads, 128 * GROUPS, bytes,
              (cudaStream_t)dev_cuda_stream(d, STREAM_COMPUTE)>>>(j, g);
 }
 
-template <class T> static void forward_of(dev *d, const attention_args *a)
+/*
+ * Heads of 64: three blocks of one warp group fill a multiprocessor and do not wait for each other.
+ */
+template <class T, bool DROP> static void forward_of(dev *d, const attention_args *a)
 {
-    const bool narrow = a->q.size[2] <= 64, drop = a->drop.p > 0;
-    if (narrow && drop)
-        issue_forward<T, 64, 128, 2, true>(d, a);
-    else if (narrow)
-        issue_forward<T, 64, 128, 2, false>(d, a);
-    else if (drop)
-        issue_forward<T, 128, 128, 2, true>(d, a);
+    if (a->q.size[2] <= 64)
+        issue_forward<T, 64, 128, 1, 3, DROP>(d, a);
     else
-        issue_forward<T, 128, 128, 2, false>(d, a);
+        issue_forward<T, 128, 128, 2, 1, DROP>(d, a);
 }
 
 extern "C" bool flash_by_wgmma(const dev_desc *d, const attention_args *a)
@@ -238,8 +232,13 @@ extern "C" bool flash_by_wgmma(const dev_desc *d, const attention_args *a)
 
 void flash_wgmma(dev *d, const attention_args *a)
 {
-    if (a->q.dtype == DTYPE_BF16)
-        forward_of<__nv_bfloat16>(d, a);
+    const bool bf16 = a->q.dtype == DTYPE_BF16, drop = a->drop.p > 0;
+    if (bf16 && drop)
+        forward_of<__nv_bfloat16, true>(d, a);
+    else if (bf16)
+        forward_of<__nv_bfloat16, false>(d, a);
+    else if (drop)
+        forward_of<__half, true>(d, a);
     else
-        forward_of<__half>(d, a);
+        forward_of<__half, false>(d, a);
 }

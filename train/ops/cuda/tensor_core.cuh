@@ -15,6 +15,37 @@
 
 enum { TILE = 64, TILE_THREADS = 128, WARP_ROWS = 16 };
 
+/*
+ * Rows of a tile need not lie in their order. For dropout, whose elements share random bits by
+ * eight (drop_random), keys lie such that a thread's numbers of a product are those of whole
+ * blocks, or of whole words of them:
+ *     KEYS_ACROSS  keys are the columns: a thread has, of each 32, those of block lane % 4, key w
+ *                  of it and w + 4 in score[w]
+ *     KEYS_DOWN    keys are the rows: of its warp's 16 a thread has keys w and w + 4 of a block,
+ *                  w = lane / 4 % 4
+ */
+enum rows_order { IN_ORDER, KEYS_ACROSS, KEYS_DOWN };
+
+/*
+ * The row at a place of the tile. It is a permutation of the place's bits, so the row of a sum of
+ * places without common bits is the sum of their rows.
+ */
+template <rows_order ORDER> static __host__ __device__ constexpr int row_at(int place)
+{
+    const unsigned x = (unsigned)place;
+    return (int)(ORDER == KEYS_ACROSS ? (x & ~31u) | (x & 6) << 2 | (x >> 3 & 3) | (x & 1) << 2
+                 : ORDER == KEYS_DOWN ? (x & ~15u) | (x & 4) << 1 | (x & 3) | (x >> 1 & 4)
+                                      : x);
+}
+
+/* 2^x, 0 for what is below the normal numbers. */
+static __device__ inline float power_of_two(float x)
+{
+    float ret;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(ret) : "f"(x));
+    return ret;
+}
+
 /* Numbers between the rows of a tile: one piece of 16 bytes more than D, against bank conflicts. */
 template <int D> static __host__ __device__ constexpr int tile_stride()
 {

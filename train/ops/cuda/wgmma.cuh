@@ -144,7 +144,7 @@ static __device__ void narrow_sums(uint32_t (&to)[N / 16][4], const float (&x)[N
 }
 
 /* Begins to copy rows into a tile as tile_load does; all of a block's THREADS take part. */
-template <class T, int D, int ROWS, int THREADS>
+template <class T, int D, int ROWS, int THREADS, rows_order ORDER = IN_ORDER>
 static __device__ void panels_load(T *tile, const T *from, int64_t stride, int rows, int dim)
 {
     const int pieces = D / 8, step = THREADS / pieces;
@@ -152,15 +152,18 @@ static __device__ void panels_load(T *tile, const T *from, int64_t stride, int r
     const bool within = piece * 8 < dim;
     const uint32_t to = shared_address(tile) + (uint32_t)(piece / 8 * ROWS * PANEL_ROW) +
                         (uint32_t)((piece % 8 ^ first % 8) * 16);
+    const int own = row_at<ORDER>(first);
+    const uint32_t offset = (uint32_t)own * (uint32_t)stride + (uint32_t)(piece * 8);
     static_assert(step % 8 == 0, "a thread's rows have one swizzle");
+    static_assert((step & (step - 1)) == 0, "places are sums of bits of their own");
 #pragma unroll
     for (int i = 0; i < (ROWS + step - 1) / step; i++) {
-        int row = first + i * step;
-        bool there = within && row < rows;
-        const T *p = there ? from + row * stride + piece * 8 : from;
-        if (ROWS % step == 0 || row < ROWS)
+        const int place = first + i * step, more = row_at<ORDER>(i * step);
+        bool there = within && own < rows - more;
+        const T *p = from + (there ? offset + (uint32_t)more * (uint32_t)stride : 0);
+        if (ROWS % step == 0 || place < ROWS)
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                             to + (uint32_t)(row * PANEL_ROW)),
+                             to + (uint32_t)(place * PANEL_ROW)),
                          "l"(p), "r"(there ? 16 : 0)
                          : "memory");
     }

@@ -2,11 +2,11 @@
 
 /*
  * TFLOP/s of causal attention in bf16, forward and backward: cuDNN deterministic, cuDNN with atomic
- * adds, our own kernels: those for the device, those of every device, plain loops up to 4096
- * tokens; then in F32 with products in TF32 and in fp32; -: not of its forms, or more memory than
- * 16 GiB. Products of queries with the keys that they see count, the backward as 2.5 forwards. In
- * brackets the GiB of workspace. Medians of events; packed rows of q, k and v. One GPU; arguments:
- * forms as sequences,tokens,heads,groups,dim[,window[,cap]] instead of its own.
+ * adds, our own kernels: those for the device, the same with dropout, those of every device, plain
+ * loops up to 4096 tokens; then in F32 with products in TF32 and in fp32; -: not of its forms, or
+ * more memory than 16 GiB. Products of queries with the keys that they see count, the backward
+ * as 2.5 forwards. In brackets the GiB of workspace. Medians of events; packed rows of q, k and v.
+ * One GPU; arguments: forms as sequences,tokens,heads,groups,dim[,window[,cap]] instead of its own.
  */
 
 #include <math.h>
@@ -33,7 +33,7 @@ struct form {
     int64_t batch, tokens, heads, groups, dim, window, cap;
 };
 
-enum who { CUDNN, CUDNN_ATOMIC, OWN, OWN_PORTABLE, LOOPS, OWN_TF32, OWN_FP32, WHO_COUNT };
+enum who { CUDNN, CUDNN_ATOMIC, OWN, OWN_DROP, OWN_PORTABLE, LOOPS, OWN_TF32, OWN_FP32, WHO_COUNT };
 
 struct bench {
     struct form f;
@@ -125,6 +125,7 @@ static void make(struct bench *b)
                                                   .k_start = series(f.batch, 0, f.tokens),
                                                   .k_len = series(f.batch, f.tokens, 0),
                                                   .max_len = f.tokens,
+                                                  .even = true,
                                                   .window = f.window,
                                                   .cap = (float)f.cap,
                                                   .scale = 1 / sqrtf((float)f.dim)},
@@ -142,7 +143,7 @@ static enum f32_products products_of(enum who who)
 static void issue(struct bench *b, bool backward)
 {
     static struct ops loops = {.dev = &dev};
-    enum flash_kernels which = b->who == OWN ? FLASH_FASTEST : FLASH_PORTABLE;
+    enum flash_kernels which = b->who <= OWN_DROP ? FLASH_FASTEST : FLASH_PORTABLE;
     if (b->plan && backward)
         sdpa_backward(cudnn, b->plan, &b->t, b->workspace);
     else if (b->plan)
@@ -198,6 +199,8 @@ static void measure(struct form f, enum who who)
     struct bench b = {.f = f, .type = who >= OWN_TF32 ? DTYPE_F32 : DTYPE_BF16, .who = who};
     struct err e;
     make(&b);
+    if (who == OWN_DROP)
+        b.args.fwd.drop = (struct dropout){.p = 0.1f, .seed = 1, .sub = 2};
     int64_t q = f.heads * f.dim, row = q + 2 * f.groups * f.dim;
     struct sdpa_shape shape = {.batch = f.batch,
                                .tokens = f.tokens,
@@ -258,11 +261,12 @@ static struct form form_of(const char *text)
 int main(int argc, char **argv)
 {
     static const struct form forms[] = {
-        {16, 1024, 12, 12, 64},       {8, 2048, 16, 16, 64},       {4, 4096, 32, 8, 64},
-        {1, 16384, 16, 16, 64},       {16, 1024, 12, 2, 128},      {4, 4096, 32, 8, 128},
-        {1, 16384, 16, 4, 128},       {1, 32768, 32, 8, 64},       {4, 4096, 4, 1, 256},
-        {4, 4096, 4, 1, 256, 512},    {2, 4096, 32, 32, 96, 2047}, {2, 8192, 32, 8, 128, 4096},
-        {1, 32768, 16, 16, 64, 1024}, {2, 4096, 8, 4, 256, 0, 50}, {2, 4096, 8, 4, 256, 2048, 50},
+        {64, 1024, 12, 12, 64},      {16, 2048, 12, 12, 64},         {16, 1024, 12, 12, 64},
+        {8, 2048, 16, 16, 64},       {4, 4096, 32, 8, 64},           {1, 16384, 16, 16, 64},
+        {16, 1024, 12, 2, 128},      {4, 4096, 32, 8, 128},          {1, 16384, 16, 4, 128},
+        {1, 32768, 32, 8, 64},       {4, 4096, 4, 1, 256},           {4, 4096, 4, 1, 256, 512},
+        {2, 4096, 32, 32, 96, 2047}, {2, 8192, 32, 8, 128, 4096},    {1, 32768, 16, 16, 64, 1024},
+        {2, 4096, 8, 4, 256, 0, 50}, {2, 4096, 8, 4, 256, 2048, 50},
     };
     struct err e;
     or_exit(dev_cuda_open(&dev, 0, &e), &e);
@@ -270,9 +274,9 @@ int main(int argc, char **argv)
     slab_init(&memory, "memory", PLACE_DEVICE);
     slab_bytes(&memory, (size_t)32 << 30);
     or_exit(slab_bind(&memory, &dev, &e), &e);
-    printf("%s, cuDNN %s; TFLOP/s forward / backward\n%-33s%18s%18s%18s%18s%18s%18s%18s\n",
+    printf("%s, cuDNN %s; TFLOP/s forward / backward\n%-33s%18s%18s%18s%18s%18s%18s%18s%18s\n",
            dev.desc.name, sdpa_version(cudnn), "rows, heads, window, cap", "deterministic",
-           "atomic adds", "ours", "portable", "loops", "TF32", "fp32");
+           "atomic adds", "ours", "dropout", "portable", "loops", "TF32", "fp32");
     for (int i = 1; i < argc; i++)
         row_of(form_of(argv[i]));
     for (size_t i = 0; argc < 2 && i < sizeof(forms) / sizeof(forms[0]); i++)

@@ -144,6 +144,16 @@ static void poison(void *p, size_t bytes)
     free(x);
 }
 
+/* Whether `even` of attention_args can be promised. */
+static bool are_even(const struct attention_args *a)
+{
+    const int32_t *q = a->q_start.data, *k = a->k_start.data, *len = a->k_len.data;
+    bool even = a->q.size[0] == a->k.size[0];
+    for (int64_t s = 0; s < a->k_len.size[0]; s++)
+        even = even && q[s] == s * a->max_len && k[s] == q[s] && len[s] == a->max_len;
+    return even && a->q.size[0] == a->k_len.size[0] * a->max_len;
+}
+
 static void place(struct run *r, const struct attention_bwd_args *b)
 {
     slab_reset(&memory, 0);
@@ -172,6 +182,7 @@ static void place(struct run *r, const struct attention_bwd_args *b)
     r->args.fwd.k_len = ints(b->fwd.k_len);
     if (!tensor_none(b->fwd.drop.origin))
         r->args.fwd.drop.origin = ints(b->fwd.drop.origin);
+    r->args.fwd.even = are_even(&b->fwd);
     r->scratch_bytes = flash_bwd_scratch(&r->args);
     r->scratch = slab_bytes(&memory, r->scratch_bytes);
 }
@@ -220,8 +231,10 @@ static void compare(const int64_t *d, uint32_t bits)
     place(&r, b); /* rounds the inputs */
     op_attention(&w.ops, &b->fwd);
     op_attention_bwd(&w.ops, b);
-    for (int k = FLASH_FASTEST; k <= FLASH_PORTABLE; k++) {
-        kernels = (enum flash_kernels)k;
+    bool even = are_even(&b->fwd);
+    for (int k = FLASH_FASTEST; k <= FLASH_PORTABLE + even; k++) {
+        kernels = (enum flash_kernels)(k % 2);
+        r.args.fwd.even = k == 2;
         snprintf(name, sizeof(name), "kernels %d, bits %u, %s = %lld %lld %lld %lld %lld %lld", k,
                  bits, t->what, (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3],
                  (long long)d[4], (long long)d[5]);
@@ -284,10 +297,17 @@ static void model_sizes(void)
         int64_t d[TWIN_SIZES];
         uint32_t bits;
     } calls[] = {
-        {{2, 1024, 2, 1, 64, 0}, 0},      {{1, 1000, 1, 4, 128, 0}, 0},
-        {{1, 640, 2, 2, 64, 0}, DROP},    {{1, 900, 1, 2, 64, 0}, WINDOW},
-        {{4, 500, 1, 2, 128, 0}, RAGGED}, {{1, 512, 1, 1, 64, 1}, 0},
-        {{40, 70, 1, 1, 64, 0}, RAGGED},  {{1, 600, 2, 2, 128, 0}, CAP | WINDOW},
+        {{2, 1024, 2, 1, 64, 0}, 0},
+        {{1, 1000, 1, 4, 128, 0}, 0},
+        {{1, 640, 2, 2, 64, 0}, DROP},
+        {{1, 900, 1, 2, 64, 0}, WINDOW},
+        {{4, 500, 1, 2, 128, 0}, RAGGED},
+        {{1, 512, 1, 1, 64, 1}, 0},
+        {{40, 70, 1, 1, 64, 0}, RAGGED},
+        {{1, 600, 2, 2, 128, 0}, CAP | WINDOW},
+        {{2, 1021, 1, 2, 64, 0}, DROP},
+        {{1, 517, 2, 1, 128, 0}, DROP},
+        {{3, 301, 1, 2, 64, 0}, DROP | RAGGED | WINDOW},
     };
     open_all(DTYPE_BF16);
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
