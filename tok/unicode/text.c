@@ -84,6 +84,39 @@ size_t uni_lower(uint32_t c, uint32_t ret[2])
     return 1;
 }
 
+/* A step from c, or n code points at a place of uni_case_text. */
+static size_t take_case(uint32_t c, int32_t value, size_t n, uint32_t ret[UNI_CASE_MAX])
+{
+    if (!n)
+        return ret[0] = c + (uint32_t)value, 1;
+    for (size_t i = 0; i < n; i++)
+        ret[i] = uni_case_text[(size_t)value + i];
+    return n;
+}
+
+static const struct uni_case *case_of(uint32_t c)
+{
+    BUG_ON(c >= UNI_LIMIT, "code point %#x", c);
+    return &uni_case[uni_at(uni_case_class, c)];
+}
+
+size_t uni_upper(uint32_t c, uint32_t ret[UNI_CASE_MAX])
+{
+    const struct uni_case *k = case_of(c);
+    return take_case(c, k->upper, k->upper_n, ret);
+}
+
+size_t uni_title(uint32_t c, uint32_t ret[UNI_CASE_MAX])
+{
+    const struct uni_case *k = case_of(c);
+    return take_case(c, k->title, k->title_n, ret);
+}
+
+unsigned uni_case_flags(uint32_t c)
+{
+    return case_of(c)->flags;
+}
+
 static void lower_ascii(const char *text, size_t n, char *to)
 {
     for (size_t i = 0; i < n; i++) {

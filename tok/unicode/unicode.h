@@ -120,6 +120,25 @@ bool uni_next_range(struct uni_ranges *r);
  */
 size_t uni_lower(uint32_t c, uint32_t ret[2]);
 
+/*
+ * Upper and title case of 15.0 with all that one character becomes, as Python's str has them.
+ * Return the number of code points.
+ */
+enum { UNI_CASE_MAX = 3 };
+size_t uni_upper(uint32_t c, uint32_t ret[UNI_CASE_MAX]);
+size_t uni_title(uint32_t c, uint32_t ret[UNI_CASE_MAX]);
+
+/* What a character of 15.0 is where words get their case, and whether it is a digit. */
+enum {
+    UNI_IS_LOWER = 1,
+    UNI_IS_UPPER = 2,
+    UNI_IS_TITLE = 4,
+    UNI_IS_CASED = 8,
+    UNI_IS_CASE_IGNORABLE = 16, /* stands inside of words */
+    UNI_IS_DIGIT = 32           /* has the value of one, superscripts too */
+};
+unsigned uni_case_flags(uint32_t c);
+
 /* Grapheme_Cluster_Break of 17.0, and what rules GB9c and GB11 test besides. */
 enum uni_cluster {
     CLUSTER_OTHER,

@@ -232,11 +232,38 @@ static void clusters_end_where_they_should(void)
         T_EQ(uni_cluster_length(of[i].text, strlen(of[i].text)), of[i].n);
 }
 
-T_MAIN(T_CASE(clusters_end_where_they_should), T_CASE(categories_of_known_characters),
-       T_CASE(versions_differ_where_they_should), T_CASE(sets_hold_their_categories),
-       T_CASE(white_space_is_exactly_25_characters), T_CASE(words_have_joiners_and_circled_letters),
-       T_CASE(han_grows_with_the_version), T_CASE(maps_follow_categories),
-       T_CASE(forms_of_known_texts), T_CASE(marks_are_ordered_and_block_one_another),
-       T_CASE(long_runs_of_marks_keep_their_order), T_CASE(what_stays_is_found),
-       T_CASE(what_stays_is_found_everywhere), T_CASE(bytes_that_are_no_utf8_do_no_harm),
-       T_CASE(lower_case_of_known_letters))
+static void cases_of_known_letters(void)
+{
+    static const struct {
+        uint32_t c;
+        size_t upper, title;
+        uint32_t upper_of[UNI_CASE_MAX], title_of[UNI_CASE_MAX];
+        unsigned flags;
+    } of[] = {{'a', 1, 1, {'A'}, {'A'}, UNI_IS_LOWER | UNI_IS_CASED},
+              {'A', 1, 1, {'A'}, {'A'}, UNI_IS_UPPER | UNI_IS_CASED},
+              {'1', 1, 1, {'1'}, {'1'}, UNI_IS_DIGIT},
+              {0x2460, 1, 1, {0x2460}, {0x2460}, UNI_IS_DIGIT},
+              {'\'', 1, 1, {'\''}, {'\''}, UNI_IS_CASE_IGNORABLE},
+              {0xdf, 2, 2, {'S', 'S'}, {'S', 's'}, UNI_IS_LOWER | UNI_IS_CASED},
+              {0x1c6, 1, 1, {0x1c4}, {0x1c5}, UNI_IS_LOWER | UNI_IS_CASED},
+              {0x1c5, 1, 1, {0x1c4}, {0x1c5}, UNI_IS_TITLE | UNI_IS_CASED},
+              {0x10d0, 1, 1, {0x1c90}, {0x10d0}, UNI_IS_LOWER | UNI_IS_CASED},
+              {0xfb03, 3, 3, {'F', 'F', 'I'}, {'F', 'f', 'i'}, UNI_IS_LOWER | UNI_IS_CASED}};
+    for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+        uint32_t got[UNI_CASE_MAX];
+        T_EQ(uni_upper(of[i].c, got), of[i].upper);
+        T_MEM(got, of[i].upper_of, of[i].upper * sizeof(*got));
+        T_EQ(uni_title(of[i].c, got), of[i].title);
+        T_MEM(got, of[i].title_of, of[i].title * sizeof(*got));
+        T_EQ(uni_case_flags(of[i].c), of[i].flags);
+    }
+}
+
+T_MAIN(T_CASE(cases_of_known_letters), T_CASE(clusters_end_where_they_should),
+       T_CASE(categories_of_known_characters), T_CASE(versions_differ_where_they_should),
+       T_CASE(sets_hold_their_categories), T_CASE(white_space_is_exactly_25_characters),
+       T_CASE(words_have_joiners_and_circled_letters), T_CASE(han_grows_with_the_version),
+       T_CASE(maps_follow_categories), T_CASE(forms_of_known_texts),
+       T_CASE(marks_are_ordered_and_block_one_another), T_CASE(long_runs_of_marks_keep_their_order),
+       T_CASE(what_stays_is_found), T_CASE(what_stays_is_found_everywhere),
+       T_CASE(bytes_that_are_no_utf8_do_no_harm), T_CASE(lower_case_of_known_letters))

@@ -155,6 +155,39 @@ def lower(source):
     write("lower.c", body + f"\nconst int32_t uni_lower_step[] = {{\n{wrap([f'{x},' for x in steps])}}};\n")
 
 
+# ---- upper and title case, cased letters -----------------------------------------------------------
+
+# Bits of _PyUnicode_TypeRecords, in the order of unicode.h: lower, upper, title, cased, ignored by case, digit.
+CASE_FLAGS = (0x08, 0x80, 0x40, 0x2000, 0x1000, 0x04)
+EXTENDED = 0x4000
+
+
+def cases(source):
+    """Full upper and title case: a step, or a place in a list of code points with their number."""
+    rows = source.rows(source.types, "_PyUnicode_TypeRecords")
+    extended = source.numbers(source.types, "_PyUnicode_ExtendedCase")
+    text, kinds, values = [], {}, []
+
+    def place(value, n):
+        found = extended[value & 0xffff:(value & 0xffff) + n]
+        at = next((i for i in range(len(text)) if text[i:i + n] == found), len(text))
+        text.extend(found if at == len(text) else [])
+        return at
+
+    for r in source.two_level(source.types, "index1", "index2"):
+        upper, _, title, _, _, flags = rows[r]
+        upper_n, title_n = (upper >> 24, title >> 24) if flags & EXTENDED else (0, 0)
+        upper = place(upper, upper_n) if upper_n else upper
+        title = place(title, title_n) if title_n else title
+        bits = sum(1 << i for i, flag in enumerate(CASE_FLAGS) if flags & flag)
+        values.append(kinds.setdefault((upper, title, upper_n, title_n, bits), len(kinds)))
+    body = two_levels("uni_case_class", values, "uint16_t")
+    body += "\nconst struct uni_case uni_case[] = {\n"
+    body += wrap(["{%d, %d, %d, %d, %d}," % kind for kind in kinds]) + "};\n"
+    body += f"\nconst uint16_t uni_case_text[] = {{\n{wrap([f'{x},' for x in text])}}};\n"
+    write("case.c", body)
+
+
 # ---- normal forms ----------------------------------------------------------------------------------
 
 S_BASE, S_COUNT = 0xac00, 11172
@@ -278,6 +311,7 @@ def main(folder):
     sources = {v: Source(folder, r) for v, r in RELEASES.items()}
     categories(sources)
     lower(sources[17])
+    cases(sources[15])
     forms(sources[9])
     scripts()
 

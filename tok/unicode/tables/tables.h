@@ -22,6 +22,18 @@ extern const uint16_t uni_lower_class_block[UNI_BLOCKS];
 extern const uint8_t uni_lower_class[];
 extern const int32_t uni_lower_step[];
 
+/* Upper and title case of c: uni_case[uni_at(uni_case_class, c)]. */
+struct uni_case {
+    int32_t upper, title;     /* the step to it; where it has more than one code point or differs
+                                 from a step, their place in uni_case_text */
+    uint8_t upper_n, title_n; /* how many are there; 0: it is a step */
+    uint8_t flags;            /* UNI_IS_LOWER and the like */
+};
+extern const uint16_t uni_case_class_block[UNI_BLOCKS];
+extern const uint16_t uni_case_class[];
+extern const struct uni_case uni_case[];
+extern const uint16_t uni_case_text[];
+
 /* What matters of c for the normal forms: uni_norm[uni_at(uni_norm_class, c)]. */
 struct uni_norm {
     uint8_t ccc;   /* canonical combining class */
