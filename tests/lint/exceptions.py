@@ -114,6 +114,8 @@ SHARED_HEADERS = {
     "tok/edit/recipe_edit.h": "recipe_lists.c recipe_prune.c recipe_rows.c",
     "tok/formats/hf.h": "hf_*.c",
     "tok/formats/readers.h": "bert.c gpt2.c null.c tekken.c whitespace.c",
+    "tok/jinja/builtins.h": "filters.c filters_items.c functions.c tests.c",
+    "tok/jinja/parse.h": "parse_expr.c",
     "tok/learn/out.h": "json.c",
     "tok/pipeline/open_text.h": "open_normalize.c open_split.c",
     "tok/pipeline/pipeline.h": "spec.c",
@@ -147,6 +149,20 @@ INTERNAL = {
 
 # PATH:FUNCTION of public functions that tests alone call, and what they are there for.
 TESTED_ALONE = {
+    # the renderer of templates, which tok/chat is to use
+    "tok/jinja/context.c:jinja_context_create": "templates rendered",
+    "tok/jinja/context.c:jinja_context_destroy": "templates rendered",
+    "tok/jinja/context.c:jinja_forget": "templates rendered",
+    "tok/jinja/context.c:jinja_set_bool": "templates rendered",
+    "tok/jinja/context.c:jinja_set_date": "templates rendered",
+    "tok/jinja/context.c:jinja_set_json": "templates rendered",
+    "tok/jinja/context.c:jinja_set_literal": "templates rendered",
+    "tok/jinja/context.c:jinja_set_messages": "templates rendered",
+    "tok/jinja/exec.c:jinja_render": "templates rendered",
+    "tok/jinja/jinja.c:jinja_has_generation": "templates rendered",
+    "tok/jinja/jinja.c:jinja_names": "templates rendered",
+    "tok/jinja/jinja.c:jinja_parse": "templates rendered",
+
     # a file's bytes in memory, for the fuzz targets
     "convert/gguf/gguf_read.c:gguf_parse": "fuzz_gguf",
     "convert/torch/pt.c:pt_parse": "fuzz_pt",
