@@ -58,7 +58,7 @@
                     "longer examples are truncated at the end, or dropped, or split: the rest "    \
                     "of one becomes further examples (trl's bfd_split)"),                          \
         OPT_ROW(.name = "show", .type = OPT_INT, .offset = offsetof(S_, show), .max = 1e6,         \
-                .meta = "N", .group = "output", .verbs = SFT_, .basic = true,                      \
+                .meta = "N", .group = "output", .verbs = SFT_,                                     \
                 .brief = "print the first N examples with their masks",                            \
                 .help = "print the tokens of the first N examples and which of them are learnt: "  \
                         "in colour on a terminal, else a line for each token; without "            \
