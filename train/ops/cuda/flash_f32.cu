@@ -207,8 +207,7 @@ static bool takes(tensor t)
     return t.dtype == DTYPE_F32 && (uintptr_t)t.data % 16 == 0 && t.stride % 4 == 0;
 }
 
-/* Shared memory that a block can have, by compute capability. */
-static int most_shared(const dev_desc *d)
+int flash_f32_most_bytes(const dev_desc *d)
 {
     const int kib = d->capability >= 120                         ? 99
                     : d->capability >= 90                        ? 227
@@ -234,7 +233,7 @@ extern "C" bool flash_f32_takes(const dev_desc *d, const attention_args *a,
 {
     const int64_t dim = a->q.size[2];
     return dim <= 256 && dim % 4 == 0 && takes(a->q) && takes(a->k) && takes(a->v) && takes(a->o) &&
-           a->q.size[1] <= 65535 && shared_for((int)dim, products) <= most_shared(d);
+           a->q.size[1] <= 65535 && shared_for((int)dim, products) <= flash_f32_most_bytes(d);
 }
 
 extern "C" bool flash_f32_takes_bwd(const dev_desc *d, const attention_bwd_args *b,

@@ -25,7 +25,9 @@ struct f32_job : flash_job<float> {
 void flash_tf32(dev *d, const flash_job<float> &j);
 void flash_tf32_bwd(dev *d, const f32_job &j);
 
-/* Shared memory of a block for heads of `dim` numbers. */
+/* Shared memory that a block can have, by compute capability; and what one has at least for heads
+ * of `dim` numbers. */
+int flash_f32_most_bytes(const dev_desc *d);
 int flash_f32_bwd_bytes(int dim);
 int flash_tf32_bytes(int dim);
 int flash_tf32_bwd_bytes(int dim);

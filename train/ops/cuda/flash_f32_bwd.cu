@@ -8,12 +8,14 @@
 
 enum { BN = 64 };
 
-template <int D> struct backward_shape {
+/* WIDE: heads of 128 where a block can have the shared memory that 64 queries at a time need. */
+template <int D, bool WIDE> struct backward_shape {
+    static constexpr int d = D;
     /* warps along rows and columns of every product */
-    static constexpr int warp_rows = D == 128 || D == 256 ? 2 : 4;
-    static constexpr int warp_columns = D == 256 ? 4 : D == 128 || D == 192 ? 2 : 1;
-    static constexpr int bm = D > 64 ? 32 : 64;
-    static constexpr int blocks = D > 128 ? 1 : 2; /* of a multiprocessor */
+    static constexpr int warp_rows = D == 256 || (D == 128 && !WIDE) ? 2 : 4;
+    static constexpr int warp_columns = D == 256 ? 4 : D > 96 ? 2 : 1;
+    static constexpr int bm = D <= 64 || WIDE ? 64 : 32;
+    static constexpr int blocks = D > 128 || WIDE ? 1 : 2; /* of a multiprocessor */
     static constexpr int tr = LANE_ROWS * warp_rows, tc = LANE_COLUMNS * warp_columns;
     static constexpr int threads = 32 * warp_rows * warp_columns;
     static constexpr int bytes =
@@ -32,16 +34,16 @@ template <class S> static __device__ int thread_column()
 }
 
 /* Where the tiles of a block are. */
-template <int D> struct backward_tiles {
+template <class S> struct backward_tiles {
     float *k, *v, *q, *dout, *weight, *ds, *lse, *delta;
     __device__ backward_tiles(float *p)
     {
-        const int bm = backward_shape<D>::bm;
+        const int bm = S::bm;
         k = p;
-        v = k + BN * f32_stride<D>();
-        q = v + BN * f32_stride<D>();
-        dout = q + bm * f32_stride<D>();
-        weight = dout + bm * f32_stride<D>();
+        v = k + BN * f32_stride<S::d>();
+        q = v + BN * f32_stride<S::d>();
+        dout = q + bm * f32_stride<S::d>();
+        weight = dout + bm * f32_stride<S::d>();
         ds = weight + bm * f32_stride<BN>();
         lse = ds + bm * f32_stride<BN>();
         delta = lse + bm;
@@ -57,19 +59,18 @@ static __device__ void query_tile(const f32_job &j, const key_block &b, int step
     *ret_i0 = b.from + (int64_t)(step % b.tiles) * BM;
 }
 
-template <int D>
+template <class S>
 static __device__ void load_queries(const f32_job &j, const key_block &b, int step,
-                                    const backward_tiles<D> &m)
+                                    const backward_tiles<S> &m)
 {
-    typedef backward_shape<D> S;
     int head;
     int64_t i0;
     query_tile<S::bm>(j, b, step, &head, &i0);
     const int64_t row = b.s.q_start + i0;
     const int left = (int)(b.s.count - i0 < S::bm ? b.s.count - i0 : S::bm);
-    load_rows<D, S::bm, S::threads>(m.q, j.q.at(row, head, j.dim), j.q.stride, left, j.dim);
-    load_rows<D, S::bm, S::threads>(m.dout, j.dout.at(row, head, j.dim), j.dout.stride, left,
-                                    j.dim);
+    load_rows<S::d, S::bm, S::threads>(m.q, j.q.at(row, head, j.dim), j.q.stride, left, j.dim);
+    load_rows<S::d, S::bm, S::threads>(m.dout, j.dout.at(row, head, j.dim), j.dout.stride, left,
+                                       j.dim);
     copy_commit();
     for (int i = (int)threadIdx.x; i < S::bm; i += S::threads) {
         m.lse[i] = i < left ? j.lse[head * j.lse_stride + row + i] * log2_of_e : 0;
@@ -78,19 +79,18 @@ static __device__ void load_queries(const f32_job &j, const key_block &b, int st
 }
 
 /* Scores and dp become weights and ds, in the tiles of these. */
-template <int D>
+template <class S>
 static __device__ void weigh(const f32_job &j, const key_block &b, int64_t i0, int head,
-                             const backward_tiles<D> &m)
+                             const backward_tiles<S> &m)
 {
-    typedef backward_shape<D> S;
     const int rm = S::bm / S::tr, rn = BN / S::tc, row = thread_row<S>(),
               column = thread_column<S>();
     float score[rm][rn] = {{0}}, dp[rm][rn] = {{0}};
     uint64_t kept = 0;
-    add_rows_by_rows<D, f32_stride<D>(), S::tr, S::tc>(score, m.q + row * f32_stride<D>(),
-                                                       m.k + column * f32_stride<D>());
-    add_rows_by_rows<D, f32_stride<D>(), S::tr, S::tc>(dp, m.dout + row * f32_stride<D>(),
-                                                       m.v + column * f32_stride<D>());
+    add_rows_by_rows<S::d, f32_stride<S::d>(), S::tr, S::tc>(score, m.q + row * f32_stride<S::d>(),
+                                                             m.k + column * f32_stride<S::d>());
+    add_rows_by_rows<S::d, f32_stride<S::d>(), S::tr, S::tc>(dp, m.dout + row * f32_stride<S::d>(),
+                                                             m.v + column * f32_stride<S::d>());
     if (j.drop.on)
         kept = kept_weights<rm * rn>(j, b.s, i0 + row, b.k0 + column, head, [](int e) {
             return make_int2(e / rn * S::tr, e % rn * S::tc);
@@ -111,15 +111,14 @@ static __device__ void weigh(const f32_job &j, const key_block &b, int64_t i0, i
 }
 
 /* Adds this block's share to the queries' dq. */
-template <int D>
+template <class S>
 static __device__ added add_dq(const f32_job &j, const key_block &b, int64_t i0, int head,
-                               const backward_tiles<D> &m)
+                               const backward_tiles<S> &m)
 {
-    typedef backward_shape<D> S;
-    const int rm = S::bm / S::tr, rd = D / S::tc, row = thread_row<S>(),
+    const int rm = S::bm / S::tr, rd = S::d / S::tc, row = thread_row<S>(),
               column = thread_column<S>();
     float dq[rm][rd] = {{0}};
-    add_rows_by_columns<BN, f32_stride<BN>(), f32_stride<D>(), S::tr, S::tc>(
+    add_rows_by_columns<BN, f32_stride<BN>(), f32_stride<S::d>(), S::tr, S::tc>(
         dq, m.ds + row * f32_stride<BN>(), m.k + 4 * column);
     const int turn = turn_of<S::bm, BN>(b.s, i0, b.tile);
     if (turn)
@@ -140,12 +139,11 @@ static __device__ added add_dq(const f32_job &j, const key_block &b, int64_t i0,
 }
 
 /* Rows of dk or dv, times `factor`. */
-template <int D, int RM, int RD>
+template <class S, int RM, int RD>
 static __device__ void write_keys(const f32_job &j, const key_block &b,
                                   const rows_of_heads<float> &to, const float (&x)[RM][RD],
                                   float factor)
 {
-    typedef backward_shape<D> S;
     const int column = 4 * thread_column<S>();
 #pragma unroll
     for (int i = 0; i < RM; i++) {
@@ -160,48 +158,46 @@ static __device__ void write_keys(const f32_job &j, const key_block &b,
     }
 }
 
-template <int D>
-static __global__ void __launch_bounds__(backward_shape<D>::threads, backward_shape<D>::blocks)
-    f32_backward(const f32_job j)
+template <class S>
+static __global__ void __launch_bounds__(S::threads, S::blocks) f32_backward(const f32_job j)
 {
-    typedef backward_shape<D> S;
     extern __shared__ __align__(16) float numbers[];
-    const backward_tiles<D> m(numbers);
+    const backward_tiles<S> m(numbers);
     key_block b;
     if (!next_block<S::bm, BN>(j, &b))
         return;
-    load_rows<D, BN, S::threads>(m.k, j.k.at(b.row0, b.group, j.dim), j.k.stride, b.rows, j.dim);
-    load_rows<D, BN, S::threads>(m.v, j.v.at(b.row0, b.group, j.dim), j.v.stride, b.rows, j.dim);
-    float dk[BN / S::tr][D / S::tc] = {{0}}, dv[BN / S::tr][D / S::tc] = {{0}};
+    load_rows<S::d, BN, S::threads>(m.k, j.k.at(b.row0, b.group, j.dim), j.k.stride, b.rows, j.dim);
+    load_rows<S::d, BN, S::threads>(m.v, j.v.at(b.row0, b.group, j.dim), j.v.stride, b.rows, j.dim);
+    float dk[BN / S::tr][S::d / S::tc] = {{0}}, dv[BN / S::tr][S::d / S::tc] = {{0}};
     const int steps = b.tiles * (j.heads / j.groups);
     const int row = 4 * thread_row<S>(), column = 4 * thread_column<S>();
     added last = {NULL, 0};
     if (steps)
-        load_queries<D>(j, b, 0, m);
+        load_queries<S>(j, b, 0, m);
     for (int step = 0; step < steps; step++) {
         int head;
         int64_t i0;
         query_tile<S::bm>(j, b, step, &head, &i0);
         copy_wait<0>();
         __syncthreads();
-        weigh<D>(j, b, i0, head, m);
+        weigh<S>(j, b, i0, head, m);
         added_settle(last);
         __syncthreads();
         added_tell(last);
-        add_columns_by_columns<S::bm, f32_stride<BN>(), f32_stride<D>(), S::tr, S::tc>(
+        add_columns_by_columns<S::bm, f32_stride<BN>(), f32_stride<S::d>(), S::tr, S::tc>(
             dv, m.weight + row, m.dout + column);
-        add_columns_by_columns<S::bm, f32_stride<BN>(), f32_stride<D>(), S::tr, S::tc>(
+        add_columns_by_columns<S::bm, f32_stride<BN>(), f32_stride<S::d>(), S::tr, S::tc>(
             dk, m.ds + row, m.q + column);
         __syncthreads();
         if (step + 1 < steps)
-            load_queries<D>(j, b, step + 1, m);
-        last = add_dq<D>(j, b, i0, head, m);
+            load_queries<S>(j, b, step + 1, m);
+        last = add_dq<S>(j, b, i0, head, m);
     }
     added_settle(last);
     __syncthreads();
     added_tell(last);
-    write_keys<D>(j, b, j.dk, dk, j.scale);
-    write_keys<D>(j, b, j.dv, dv, 1);
+    write_keys<S>(j, b, j.dk, dk, j.scale);
+    write_keys<S>(j, b, j.dv, dv, 1);
 }
 
 /* ---- delta and entries
@@ -235,18 +231,27 @@ template <int LANES> static void delta(dev *d, const f32_job &j)
                        compute_stream(d)>>>(j);
 }
 
-template <int D> static void launch_f32_bwd(dev *d, const f32_job &j)
+template <class S> static void launch_f32_bwd(dev *d, const f32_job &j)
 {
-    typedef backward_shape<D> S;
     const unsigned blocks = f32_tiles(j.keys, j.sequences, BN) * (unsigned)j.groups;
-    cudaFuncSetAttribute(f32_backward<D>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::bytes);
-    f32_backward<D><<<blocks, S::threads, S::bytes, compute_stream(d)>>>(j);
+    cudaFuncSetAttribute(f32_backward<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::bytes);
+    f32_backward<S><<<blocks, S::threads, S::bytes, compute_stream(d)>>>(j);
+}
+
+static void launch_f32_bwd_by_width(dev *d, const f32_job &j)
+{
+    typedef backward_shape<128, true> wide;
+    if (j.dim > 96 && j.dim <= 128 && wide::bytes <= flash_f32_most_bytes(&d->desc))
+        launch_f32_bwd<wide>(d, j);
+    else
+        by_width(j.dim,
+                 [&](auto w) { launch_f32_bwd<backward_shape<decltype(w)::value, false>>(d, j); });
 }
 
 int flash_f32_bwd_bytes(int dim)
 {
     int bytes = 0;
-    by_width(dim, [&](auto w) { bytes = backward_shape<decltype(w)::value>::bytes; });
+    by_width(dim, [&](auto w) { bytes = backward_shape<decltype(w)::value, false>::bytes; });
     return bytes;
 }
 
@@ -282,7 +287,7 @@ extern "C" void flash_f32_attention_bwd(dev *d, const attention_bwd_args *b,
         if (products == F32_TF32)
             flash_tf32_bwd(d, j);
         else
-            by_width(j.dim, [&](auto w) { launch_f32_bwd<decltype(w)::value>(d, j); });
+            launch_f32_bwd_by_width(d, j);
     }
     dev_cuda_check(d, "launch");
 }
