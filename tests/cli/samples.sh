@@ -76,7 +76,7 @@ END
 cat >bin/df <<'END'
 #!/bin/sh
 echo "Filesystem 1M-blocks Used Available Capacity Mounted on"
-echo "/dev/one 9000 1 $(cat free) 1% /"
+echo "/dev/one 9000 1 $(cat "${0%/bin/df}/free") 1% /"
 END
 printf '#!/bin/sh\necho 0\n' >bin/id
 chmod +x bin/*
