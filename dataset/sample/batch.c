@@ -147,7 +147,8 @@ static int fill_rows(const struct feed *f, uint32_t there, struct batch *b, int3
                              .labels = b->labels + at,
                              .loss_mask = b->loss_mask + at,
                              .position = b->position + at,
-                             .ends = ends};
+                             .ends = ends,
+                             .used = b->seq_length};
         code = f->row(f->self, (b->first + q) % f->count, &r, e);
         b->used[q] = r.used;
         for (uint32_t i = 0; i < r.nends && !code; i++)

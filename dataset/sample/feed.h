@@ -21,7 +21,8 @@ struct feed_row {
     int32_t *position;
     int32_t *ends;
     uint32_t nends;
-    uint32_t used; /* tokens before the padding, which is the last segment if there is any */
+    uint32_t used; /* tokens before the padding, which is the last segment if there is any; as it
+                      comes in, all of them */
 };
 
 /*
