@@ -42,7 +42,7 @@ static bool int_binary(struct jinja_context *c, enum binary op, int64_t a, int64
     bool wide = false;
     if (op == BIN_POW)
         return int_power(c, a, b, ret);
-    if (op >= BIN_DIV && !b)
+    if (op >= BIN_DIV && b == 0)
         return jinja_fail(c, "division by zero");
     if (op == BIN_DIV)
         return *ret = value_real((double)a / (double)b), true;
@@ -64,15 +64,15 @@ static bool int_binary(struct jinja_context *c, enum binary op, int64_t a, int64
 static double real_mod(double a, double b)
 {
     double m = fmod(a, b);
-    return m ? ((m < 0) != (b < 0) ? m + b : m) : copysign(0, b);
+    return m != 0 ? ((m < 0) != (b < 0) ? m + b : m) : copysign(0, b);
 }
 
 static double real_floor(double a, double b)
 {
     double m = fmod(a, b), d = (a - m) / b;
-    if (m && (b < 0) != (m < 0))
+    if (m != 0 && (b < 0) != (m < 0))
         d -= 1;
-    if (!d)
+    if (d == 0)
         return copysign(0, a / b);
     double f = floor(d);
     return d - f > 0.5 ? f + 1 : f;
@@ -80,7 +80,7 @@ static double real_floor(double a, double b)
 
 static bool real_power(struct jinja_context *c, double a, double b, struct value *ret)
 {
-    if (!a && b < 0)
+    if (a == 0 && b < 0)
         return jinja_fail(c, "0 cannot be raised to a negative power");
     if (a < 0 && isfinite(a) && isfinite(b) && floor(b) != b)
         return jinja_fail(c, "a power that is a complex number is not supported");
@@ -95,7 +95,7 @@ static bool real_binary(struct jinja_context *c, enum binary op, double a, doubl
 {
     if (op == BIN_POW)
         return real_power(c, a, b, ret);
-    if (op >= BIN_DIV && !b)
+    if (op >= BIN_DIV && b == 0)
         return jinja_fail(c, "division by zero");
     *ret = value_real(op == BIN_ADD   ? a + b
                       : op == BIN_SUB ? a - b
