@@ -454,7 +454,7 @@ static const struct node *parse_product(struct parser *p)
             break;
         p->now++;
         enum binary b = op == '*' ? BIN_MUL : op == '/' ? BIN_DIV : op == '%' ? BIN_MOD : BIN_FLOOR;
-        n = make_binary(p, N_BINARY, b, n, parse_power(p));
+        n = make_binary(p, N_BINARY, (int)b, n, parse_power(p));
     }
     return n;
 }
@@ -478,7 +478,7 @@ static const struct node *parse_sum(struct parser *p)
     const struct node *n = parse_concat(p);
     while (n && (parse_is_op(p, '+') || parse_is_op(p, '-'))) {
         enum binary b = p->now++->op == '+' ? BIN_ADD : BIN_SUB;
-        n = make_binary(p, N_BINARY, b, n, parse_concat(p));
+        n = make_binary(p, N_BINARY, (int)b, n, parse_concat(p));
     }
     return n;
 }

@@ -194,7 +194,7 @@ static void muon_is_torchs(void)
         int rows = muon_torch[c].rows, columns = muon_torch[c].columns, n = rows * columns;
         double p[48], m[48] = {0}, g[48], u[48], one = 1;
         int32_t go = 0;
-        const struct optim_tuning t = {.muon.scale = muon_torch[c].scale,
+        const struct optim_tuning t = {.muon.scale = (int)muon_torch[c].scale,
                                        .muon.extra = muon_torch[c].extra};
         for (int i = 0; i < n; i++)
             p[i] = muon_number(i, 0);
