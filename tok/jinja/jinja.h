@@ -61,7 +61,8 @@ void jinja_context_destroy(struct jinja_context *c);
 void jinja_forget(struct jinja_context *c); /* all variables */
 void jinja_set_bool(struct jinja_context *c, const char *name, bool value);
 void jinja_set_json(struct jinja_context *c, const char *name, const struct json *value);
-/* The same for the list whose items, objects, are the messages of a conversation. */
+/* The same for the list whose items, objects, are the messages of a conversation. A role of ASCII
+ * letters, digits, '-' and '_' counts as the template's own text. */
 void jinja_set_messages(struct jinja_context *c, const char *name, const struct json *value);
 /* Text that counts as the template's own wherever it is written, like bos_token. */
 void jinja_set_literal(struct jinja_context *c, const char *name, const char *text, size_t n);

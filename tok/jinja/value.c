@@ -113,6 +113,18 @@ struct list *list_open(struct jinja_context *c, const struct value *v)
     return l;
 }
 
+/* A name of a role: templates put it into special tokens, so that it counts as their own text. */
+static bool is_role(const struct json *j)
+{
+    bool word = !strcmp(j->key, "role") && j->kind == JSON_STRING;
+    for (size_t i = 0; i < j->length && word; i++) {
+        char low = (char)(j->string[i] | 32);
+        word = (low >= 'a' && low <= 'z') || (j->string[i] >= '0' && j->string[i] <= '9') ||
+               j->string[i] == '_' || j->string[i] == '-';
+    }
+    return word;
+}
+
 struct dict *dict_open(struct jinja_context *c, const struct value *v)
 {
     struct dict *d = v->dict;
@@ -125,7 +137,8 @@ struct dict *dict_open(struct jinja_context *c, const struct value *v)
     for (size_t i = 0; i < d->n; i++) {
         const struct json *j = &from->child[i];
         d->pair[i].key = value_text(j->key, j->key_length, v->tag);
-        d->pair[i].value = value_of_json(c, j, v->tag);
+        uint32_t own = d->message && is_role(j) ? TAG_TEMPLATE : 0;
+        d->pair[i].value = value_of_json(c, j, v->tag | own);
     }
     return d;
 }
