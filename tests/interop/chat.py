@@ -110,7 +110,7 @@ def compare(program, path, tokenizer, name, seed):
     records = [conversation(rng, name != "guanaco", plain) for _ in range(RECORDS)]
     lines = "".join(json.dumps({"messages": r}) + "\n" for r in records)
     done = subprocess.run([program, path, name], input=lines.encode(), capture_output=True, check=True)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    answers = [json.loads(line) for line in done.stdout.splitlines()[:-1]]
     if len(answers) != len(records):
         return f"{len(answers)} answers to {len(records)} records"
     learnt = 0
@@ -133,7 +133,7 @@ def compare_open(program, path, tokenizer, name, seed):
     done = subprocess.run([program, path, name, "open"], input=lines.encode(), capture_output=True, check=True)
     template = TEMPLATES[name].replace("</s>", tokenizer.eos_token)
     template += "{% if add_generation_prompt %}{{ " + json.dumps(OPEN[name]) + " }}{% endif %}"
-    for record, line in zip(records, done.stdout.splitlines(), strict=True):
+    for record, line in zip(records, done.stdout.splitlines()[:-1], strict=True):
         answer = json.loads(line)
         text = tokenizer.apply_chat_template(record, chat_template=template, tokenize=False, add_generation_prompt=True)
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]

@@ -109,6 +109,7 @@ SHARED_HEADERS = {
     "dataset/tools/foreign.h": "foreign_open.c",
     "prep/sentence/sentences.h": "language.c",
     "tok/chat/chat.h": "stop.c",
+    "tok/chat/chat_internal.h": "encode.c probe.c",
     "tok/edit/recipe.h": "recipe_save.c recipe_sp.c recipe_ties.c recipe_to.c recipe_to_sp.c write_lists.c "
                          "write_sp.c",
     "tok/edit/recipe_edit.h": "recipe_lists.c recipe_prune.c recipe_rows.c",
@@ -149,20 +150,6 @@ INTERNAL = {
 
 # PATH:FUNCTION of public functions that tests alone call, and what they are there for.
 TESTED_ALONE = {
-    # the renderer of templates, which tok/chat is to use
-    "tok/jinja/context.c:jinja_context_create": "templates rendered",
-    "tok/jinja/context.c:jinja_context_destroy": "templates rendered",
-    "tok/jinja/context.c:jinja_forget": "templates rendered",
-    "tok/jinja/context.c:jinja_set_bool": "templates rendered",
-    "tok/jinja/context.c:jinja_set_date": "templates rendered",
-    "tok/jinja/context.c:jinja_set_json": "templates rendered",
-    "tok/jinja/context.c:jinja_set_literal": "templates rendered",
-    "tok/jinja/context.c:jinja_set_messages": "templates rendered",
-    "tok/jinja/exec.c:jinja_render": "templates rendered",
-    "tok/jinja/jinja.c:jinja_has_generation": "templates rendered",
-    "tok/jinja/jinja.c:jinja_names": "templates rendered",
-    "tok/jinja/jinja.c:jinja_parse": "templates rendered",
-
     # a file's bytes in memory, for the fuzz targets
     "convert/gguf/gguf_read.c:gguf_parse": "fuzz_gguf",
     "convert/torch/pt.c:pt_parse": "fuzz_pt",

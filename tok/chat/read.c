@@ -6,6 +6,7 @@
 
 #include "base/format/json.h"
 #include "base/core/array.h"
+#include "tok/chat/whole.h"
 
 static void read_add(struct chat_record *r, enum chat_role role, const char *text, size_t n)
 {
@@ -66,6 +67,7 @@ static int add_message(struct chat_record *r, const struct json *j, size_t numbe
                        "parts of type text",
                        number, text_key);
     }
+    r->m[r->n - 1].unlearnt = chat_is_unlearnt(j);
     return 0;
 }
 
@@ -144,7 +146,7 @@ static int read_root(struct chat_record *r, const struct json *root, struct err 
     return code ? code : add_side(r, answer, key, CHAT_ASSISTANT, e);
 }
 
-static int read_parse(struct chat_record *r, const char *line, size_t n, struct err *e)
+int chat_parse(struct chat_record *r, const char *line, size_t n, struct err *e)
 {
     r->n = 0;
     buf_reset(&r->joined);
@@ -154,11 +156,9 @@ static int read_parse(struct chat_record *r, const char *line, size_t n, struct 
     return code;
 }
 
-int chat_read(struct chat_record *r, const char *line, size_t n, struct err *e)
+int chat_read_parsed(struct chat_record *r, struct err *e)
 {
-    int code = read_parse(r, line, n, e);
-    if (!code)
-        code = read_root(r, json_root(r->doc), e);
+    int code = read_root(r, json_root(r->doc), e);
     const char *joined = buf_str(&r->joined);
     for (size_t i = 0; i < r->n && !code; i++)
         if (!r->m[i].text) {
@@ -166,6 +166,12 @@ int chat_read(struct chat_record *r, const char *line, size_t n, struct err *e)
             joined += r->m[i].n;
         }
     return code;
+}
+
+int chat_read(struct chat_record *r, const char *line, size_t n, struct err *e)
+{
+    int code = chat_parse(r, line, n, e);
+    return code ? code : chat_read_parsed(r, e);
 }
 
 void chat_record_finish(struct chat_record *r)

@@ -11,8 +11,8 @@
  *     {"instruction": "...", "input": "...", "output": "..."}    "input" may be missing or empty
  *
  * Roles are system, user, assistant and tool, or human, gpt and observation; a content may also be
- * a list of {"type": "text", "text": "..."}; prompt and response may be lists of messages. Other
- * keys are ignored.
+ * a list of {"type": "text", "text": "..."}; prompt and response may be lists of messages. A
+ * message with "weight": 0 or "train": false is not learnt. Other keys are ignored.
  */
 
 #include <stddef.h>
@@ -32,6 +32,8 @@ struct chat_record {
 };
 
 /* ERR_DATA says what is wrong with the record, which is n bytes. */
+int chat_parse(struct chat_record *r, const char *line, size_t n, struct err *e); /* into r->doc */
+int chat_read_parsed(struct chat_record *r, struct err *e);
 int chat_read(struct chat_record *r, const char *line, size_t n, struct err *e);
 
 void chat_record_finish(struct chat_record *r);
