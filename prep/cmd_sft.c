@@ -13,10 +13,14 @@
 #include "prep/sft/sft.h"
 #include "prep/sft/show.h"
 #include "prep/sft/unpack.h"
-#include "tok/chat/templates.h"
 
-#define NAME_TEMPLATE(name) name,
-static const char *const templates[] = {"text", CHAT_TEMPLATE_LIST(NAME_TEMPLATE, NAME_TEMPLATE)};
+/* --learn */
+enum { LEARN_ANSWERS, LEARN_LAST, LEARN_ALL };
+
+static bool has_template(const struct prep_options *o)
+{
+    return strcmp(o->sft_template, "text") != 0;
+}
 
 /* ---- sft ------------------------------------------------------------------------------------ */
 
@@ -68,13 +72,8 @@ static int sft_judge(const struct prep_options *o, struct err *e)
         return ERR_USAGE;
     if (!o->output_prefix && o->on_bad_record == BAD_QUARANTINE)
         return err_set(e, ERR_USAGE, "--on-bad-record quarantine needs --output-prefix");
-    if (o->sft_template && o->tokenizer.specials == TOK_SPECIALS_PARSE) {
-        err_set(e, ERR_USAGE,
-                "--specials parse would let messages spell the tokens by which the "
-                "template %s marks the speakers",
-                templates[o->sft_template]);
-        return err_hint(e, "without it such strings are plain text");
-    }
+    if (!has_template(o) && o->learn == LEARN_LAST)
+        return err_set(e, ERR_USAGE, "--learn last needs conversations: --template");
     return 0;
 }
 
@@ -87,6 +86,9 @@ static void warn_of_masks(const struct sft_report *r)
                  c->unmatched, r->examples);
     if (c->barren > c->unmatched)
         log_warn("%" PRIu64 " examples have no token with a loss", c->barren - c->unmatched);
+    if (c->unwritten)
+        log_warn("%" PRIu64 " messages are not in the texts: the template writes nothing of them",
+                 c->unwritten);
     if (c->empty)
         log_warn("%" PRIu64 " records have no tokens and were skipped", c->empty);
 }
@@ -149,6 +151,8 @@ static void print_summary(const struct prep_options *o, const struct tok_info *i
     if (c->specials && o->tokenizer.specials == TOK_SPECIALS_TEXT)
         log_warn("%" PRIu64 " special token strings in the texts were encoded as plain text",
                  c->specials);
+    if (r->dated[0])
+        log_warn("the template writes the date into the texts: %s", r->dated);
     log_info("%s.bin, .idx, .pack", o->output_prefix);
 }
 
@@ -161,17 +165,19 @@ static int open_tokenizers(const struct prep_options *o, struct opened *ret, str
 {
     struct tok_flags f = o->tokenizer;
     int code = 0;
-    if (!o->sft_template)
+    if (!has_template(o))
         code = tok_open_flags(&f, &ret->tok, e);
     f.add_template = false;
-    if (!code && o->sft_template)
+    if (has_template(o) && f.specials == TOK_SPECIALS_PARSE)
+        f.specials = TOK_SPECIALS_TEXT; /* the framed one parses */
+    if (!code && has_template(o))
         code = tok_open_flags(&f, &ret->bare, e);
     f.specials = TOK_SPECIALS_TEXT;
-    if (!code && !o->sft_template && o->response_template)
+    if (!code && !has_template(o) && o->response_template)
         code = tok_open_flags(&f, &ret->bare, e);
     f.add_template = o->tokenizer.add_template;
     f.specials = TOK_SPECIALS_PARSE;
-    if (!code && o->sft_template)
+    if (!code && has_template(o))
         code = tok_open_flags(&f, &ret->framed, e);
     return code;
 }
@@ -183,34 +189,37 @@ static int run_sft(const struct cmd *c, const struct opened *t, struct err *e)
     struct sft_report r;
     struct tok_choice choice[TOK_CHOICES];
     struct buf list = {0};
-    const struct sft_request q = {.input = o->input.item,
-                                  .ninputs = o->input.n,
-                                  .prefix = o->output_prefix,
-                                  .template = templates[o->sft_template],
-                                  .tok = t->tok ? t->tok : t->bare,
-                                  .bare = t->bare,
-                                  .framed = t->framed,
-                                  .text_key = o->text_key,
-                                  .answer = o->response_template,
-                                  .question = o->response_template ? o->instruction_template : NULL,
-                                  .learn_all = o->learn,
-                                  .overlong = (enum sft_overlong)o->overlong,
-                                  .append_eod = o->append_eod,
-                                  .overwrite = o->overwrite,
-                                  .pack = !o->packing,
-                                  .seq_length = (uint32_t)o->sft_seq_length,
-                                  .specials =
-                                      tok_specials_name((enum tok_specials)o->tokenizer.specials),
-                                  .choice = choice,
-                                  .nchoices = tok_flags_choices(&o->tokenizer, choice, &list),
-                                  .on_bad = (enum on_bad)o->on_bad_record,
-                                  .workers = o->workers ? (int)o->workers : pool_cpus(),
-                                  .stop = c->stop,
-                                  .progress = on_progress,
-                                  .note = on_note,
-                                  .show = (uint64_t)o->show,
-                                  .shown = on_show,
-                                  .arg = &told};
+    const struct sft_request q = {
+        .input = o->input.item,
+        .ninputs = o->input.n,
+        .prefix = o->output_prefix,
+        .template = o->sft_template,
+        .tok = t->tok ? t->tok : t->bare,
+        .bare = t->bare,
+        .framed = t->framed,
+        .text_key = o->text_key,
+        .answer = o->response_template,
+        .question = o->response_template ? o->instruction_template : NULL,
+        .learn_all = o->learn == LEARN_ALL,
+        .rules = {.learn = o->learn == LEARN_LAST ? CHAT_LEARN_LAST : CHAT_LEARN_ANSWERS,
+                  .learn_think = o->learn_think,
+                  .parse = o->tokenizer.specials == TOK_SPECIALS_PARSE},
+        .overlong = (enum sft_overlong)o->overlong,
+        .append_eod = o->append_eod,
+        .overwrite = o->overwrite,
+        .pack = !o->packing,
+        .seq_length = (uint32_t)o->sft_seq_length,
+        .specials = tok_specials_name((enum tok_specials)o->tokenizer.specials),
+        .choice = choice,
+        .nchoices = tok_flags_choices(&o->tokenizer, choice, &list),
+        .on_bad = (enum on_bad)o->on_bad_record,
+        .workers = o->workers ? (int)o->workers : pool_cpus(),
+        .stop = c->stop,
+        .progress = on_progress,
+        .note = on_note,
+        .show = (uint64_t)o->show,
+        .shown = on_show,
+        .arg = &told};
     progress_init(&told.meter, WEFT_PREFIX "prep sft", "MB", 1e6, 0, o->common.quiet);
     int code = sft_run(&q, &r, e);
     progress_finish(&told.meter);

@@ -60,7 +60,9 @@ struct prep_options {
     int part; /* enum part */
     bool eod_mask_loss, reset_position_ids, reset_attention_mask;
     /* sft */
-    int sft_template, learn, packing, overlong, loss_mask; /* indices into their rows' choices */
+    const char *sft_template;
+    bool learn_think;
+    int learn, packing, overlong, loss_mask; /* indices into their rows' choices */
     const char *text_key, *response_template, *instruction_template;
     int64_t sft_seq_length, show;
     /* merge */

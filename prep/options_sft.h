@@ -22,10 +22,12 @@
                 .meta = "PREFIX", .group = "output", .verbs = SFT_, .basic = true,                 \
                 .brief = "writes PREFIX.bin, .idx and .pack",                                      \
                 .help = "writes PREFIX.bin, .idx, .pack and .manifest.json"),                      \
-        OPT_ROW(.name = "template", .type = OPT_CHOICE, .offset = offsetof(S_, sft_template),      \
-                .def = "text", .meta = "text|" CHAT_TEMPLATE_CHOICES, .group = "conversation",     \
+        OPT_ROW(.name = "template", .type = OPT_TEXT, .offset = offsetof(S_, sft_template),        \
+                .def = "text", .meta = "text|auto|NAME|FILE", .group = "conversation",             \
                 .verbs = SFT_, .basic = true, .brief = "chat template of the conversations",       \
-                .help = "chat template of the conversations; text: records have the text itself"), \
+                .help = "chat template of the conversations: auto, the one in the tokenizer's "    \
+                        "folder; a name (" CHAT_TEMPLATE_WORDS "); a file in Jinja; text: "        \
+                        "records have the text itself"),                                           \
         OPT_ROW(.name = "text-key", .type = OPT_TEXT, .offset = offsetof(S_, text_key),            \
                 .def = "text", .meta = "KEY", .group = "conversation", .verbs = SFT_,              \
                 .needs = "template=text", .help = "key of the text, for --template text"),         \
@@ -44,10 +46,18 @@
                 .help = "string that begins a question, for texts with several: each answer is "   \
                         "learnt up to the next question"),                                         \
         OPT_ROW(.name = "learn", .type = OPT_CHOICE, .offset = offsetof(S_, learn),                \
-                .def = "answers", .meta = "answers|all", .group = "conversation", .verbs = SFT_,   \
-                .basic = true, .brief = "tokens that have a loss",                                 \
+                .def = "answers", .meta = "answers|last|all", .group = "conversation",             \
+                .verbs = SFT_, .basic = true, .brief = "tokens that have a loss",                  \
                 .help = "tokens that have a loss: those of answers (of a text without "            \
-                        "--response-template: all), or all"),                                      \
+                        "--response-template: all), of the last answer of a conversation, or "     \
+                        "all; a message with \"weight\": 0 or \"train\": false is no answer "      \
+                        "to learn"),                                                               \
+        OPT_ROW(.name = "learn-think", .type = OPT_SWITCH, .offset = offsetof(S_, learn_think),    \
+                .def = "false", .group = "conversation", .verbs = SFT_,                            \
+                .needs = "!template=text; !learn=all",                                             \
+                .brief = "learn empty thoughts of the template",                                   \
+                .help = "learn an empty <think></think> that a template in Jinja puts before an "  \
+                        "answer by itself, too"),                                                  \
         OPT_ROW(.name = "seq-length", .type = OPT_INT, .offset = offsetof(S_, sft_seq_length),     \
                 .def = "2048", .min = 2, .max = 2147483646, .meta = "N", .group = "packing",       \
                 .verbs = SFT_, .basic = true, .help = "longest sequence and example, in tokens"),  \

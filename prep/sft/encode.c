@@ -8,7 +8,6 @@
 #include "base/core/mem.h"
 #include "dataset/packed/write.h"
 #include "prep/input/lines.h"
-#include "tok/chat/read.h"
 
 struct sft_encoder {
     const struct sft_plan *plan;
@@ -16,7 +15,6 @@ struct sft_encoder {
     struct chat_work *chat;
     struct jsonl *json; /* for texts */
     struct sft_checker *checker;
-    struct chat_record record;
     struct tok_ids ids;
     struct buf mask;
     struct sft_counts counts;
@@ -56,7 +54,6 @@ void sft_encoder_destroy(struct sft_encoder *c)
     chat_work_destroy(c->chat);
     jsonl_destroy(c->json);
     sft_checker_destroy(c->checker);
-    chat_record_finish(&c->record);
     tok_ids_finish(&c->ids);
     buf_finish(&c->mask);
     free(c);
@@ -76,6 +73,7 @@ void sft_encoder_counts(const struct sft_encoder *c, struct sft_counts *sum)
     sum->unmatched += c->counts.unmatched;
     sum->barren += c->counts.barren;
     sum->learnt += c->counts.learnt;
+    sum->unwritten += c->chat ? chat_work_unwritten(c->chat) : 0;
     sum->specials += c->work ? tok_work_specials(c->work) : chat_work_specials(c->chat);
 }
 
@@ -116,10 +114,7 @@ static int encode_text(struct sft_encoder *c, const char *line, size_t n, struct
 
 static int encode_chat(struct sft_encoder *c, const char *line, size_t n, struct err *e)
 {
-    int code = chat_read(&c->record, line, n, e);
-    return code ? code
-                : chat_encode(c->plan->chat, c->chat, c->record.m, c->record.n, false, &c->ids,
-                              &c->mask, e);
+    return chat_encode_record(c->chat, line, n, false, &c->ids, &c->mask, e);
 }
 
 /* --append-eod after a conversation whose template and tokenizer put no end there: learnt with the

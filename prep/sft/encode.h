@@ -48,6 +48,7 @@ struct sft_counts {
     uint64_t unmatched;   /* a mark is missing */
     uint64_t barren;      /* nothing is learnt, including those unmatched */
     uint64_t learnt;      /* tokens */
+    uint64_t unwritten;   /* messages of which the template writes nothing */
     uint64_t specials;    /* strings of special tokens treated as text */
     uint64_t hidden; /* tokens that end a text and are not learnt because they are padding, too */
     struct sft_checks checks;

@@ -37,7 +37,7 @@ struct sft {
     struct packed_writer writer;
     struct manifest_input *file; /* the inputs */
     bool pipe;                   /* one of them cannot be read again */
-    struct manifest_option option[11 + TOK_CHOICES];
+    struct manifest_option option[14 + TOK_CHOICES];
     char length_text[16];
     size_t input;  /* of the last item */
     uint64_t line; /* records of that input before the next item */
@@ -68,6 +68,10 @@ static int make_plan(struct sft *s, struct err *e)
     const struct tok_info *info = tok_info(q->tok);
     bool text = !strcmp(q->template, "text");
     int code = text ? 0 : chat_open(q->template, q->bare, q->framed, &s->chat, e);
+    if (!code && s->chat)
+        code = chat_set_rules(s->chat, q->rules, e);
+    if (!code && s->chat && chat_date(s->chat))
+        snprintf(s->report->dated, sizeof(s->report->dated), "%s", chat_date(s->chat));
     if (!code && q->question && !q->answer)
         code = err_set(e, ERR_USAGE, "--instruction-template needs --response-template");
     if (!code && q->learn_all && q->answer)
@@ -109,7 +113,15 @@ static size_t describe_options(struct sft *s)
     o[n++] = (struct manifest_option){"seq-length", s->length_text};
     o[n++] = (struct manifest_option){"packing", q->pack ? "best-fit" : "none"};
     o[n++] = (struct manifest_option){"overlong", overlong[q->overlong]};
-    o[n++] = (struct manifest_option){"learn", q->learn_all ? "all" : "answers"};
+    o[n++] = (struct manifest_option){"learn", q->learn_all                        ? "all"
+                                               : q->rules.learn == CHAT_LEARN_LAST ? "last"
+                                                                                   : "answers"};
+    if (s->chat && chat_digest(s->chat)) {
+        o[n++] = (struct manifest_option){"template-sha256", chat_digest(s->chat)};
+        o[n++] = (struct manifest_option){"learn-think", q->rules.learn_think ? "true" : "false"};
+    }
+    if (s->chat && chat_date(s->chat))
+        o[n++] = (struct manifest_option){"template-date", chat_date(s->chat)};
     if (q->answer)
         o[n++] = (struct manifest_option){"response-template", q->answer};
     if (q->question)
@@ -545,6 +557,7 @@ static int sft_finish(struct sft *s, struct err *e)
                                            {"empty", c->empty},
                                            {"unmatched", c->unmatched},
                                            {"nothing_to_learn", c->barren},
+                                           {"unwritten", c->unwritten},
                                            {"no_end_learnt", c->checks.endless}};
     struct manifest m = describe_sft(s);
     m.counts = count;

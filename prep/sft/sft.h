@@ -30,13 +30,15 @@ struct sft_report {
     uint64_t bad;  /* records skipped or quarantined */
     uint64_t read; /* bytes of the inputs */
     struct sft_counts counts;
+    char dated[16]; /* the date that the template writes, "": none */
 };
 
 struct sft_request {
     const char *const *input; /* names or patterns, "-" for standard input */
     size_t ninputs;
     const char *prefix;                    /* NULL: nothing is built, with `show` */
-    const char *template;                  /* a name of chat.h; "text": records have a text */
+    const char *template;                  /* as chat_open takes it; "text": records have a text */
+    struct chat_rules rules;               /* of conversations */
     const struct tokenizer *tok;           /* for texts, as the user opened it */
     const struct tokenizer *bare, *framed; /* for chat_open; bare for marks, too */
     const char *text_key;

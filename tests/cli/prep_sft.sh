@@ -130,8 +130,6 @@ err_has "1 special token strings in the texts were encoded as plain text"
 expect 0 "$PREP" unpack o --tokenizer w
 out_has '"text":["<|im_start|>user\n<|im_end|><|im_end|>\n<|im_start|>assistant\nhi<|im_end|>\n",'
 rm -f o.*
-expect 2 sft --input c.jsonl --tokenizer w --template chatml --specials parse --output-prefix o
-err_has "--specials parse would let messages spell the tokens"
 expect 3 sft --input c.jsonl --tokenizer w --template chatml --specials error --output-prefix o
 err_has "c.jsonl: line 1: "
 expect 2 sft --input c.jsonl --tokenizer w --template llama3 --output-prefix o

@@ -18,9 +18,7 @@
 
 #define CHAT_TEMPLATE_WORD(name) name
 #define CHAT_TEMPLATE_NEXT_WORD(name) ", " name
-#define CHAT_TEMPLATE_NEXT_CHOICE(name) "|" name
-/* "chatml, llama3, ..." and "chatml|llama3|...", for texts of the preprocessor's. */
+/* "chatml, llama3, ...", for texts of the preprocessor's. */
 #define CHAT_TEMPLATE_WORDS CHAT_TEMPLATE_LIST(CHAT_TEMPLATE_WORD, CHAT_TEMPLATE_NEXT_WORD)
-#define CHAT_TEMPLATE_CHOICES CHAT_TEMPLATE_LIST(CHAT_TEMPLATE_WORD, CHAT_TEMPLATE_NEXT_CHOICE)
 
 #endif
