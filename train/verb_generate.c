@@ -13,7 +13,7 @@
 #include "base/format/json.h"
 #include "base/io/file.h"
 #include "base/io/path.h"
-#include "tok/chat/read.h"
+#include "tok/chat/chat.h"
 #include "train/engine/generate.h"
 #include "train/job/checkpoint.h"
 #include "train/verbs.h"
@@ -28,7 +28,6 @@ struct chat_session {
     struct tokenizer *bare, *framed;
     struct chat *chat;
     struct chat_work *work;
-    struct chat_record record;
     struct buf mask; /* of no use here */
     struct chat_stop stop;
 };
@@ -55,7 +54,6 @@ static void chat_session_close(struct chat_session *t)
     chat_close(t->chat);
     tok_close(t->bare);
     tok_close(t->framed);
-    chat_record_finish(&t->record);
     buf_finish(&t->mask);
 }
 
@@ -66,17 +64,10 @@ static int chat_session_encode(struct chat_session *t, const char *prompt, struc
 {
     size_t n = strlen(prompt);
     const struct chat_message said = {.role = CHAT_USER, .text = prompt, .n = n};
-    const struct chat_message *m = &said;
-    size_t messages = 1;
-    if (prompt[0] == '{') {
-        int code = chat_read(&t->record, prompt, n, e);
-        if (code)
-            return code;
-        m = t->record.m;
-        messages = t->record.n;
-    }
     buf_reset(&t->mask);
-    return chat_encode(t->chat, t->work, m, messages, true, ids, &t->mask, e);
+    if (prompt[0] == '{')
+        return chat_encode_record(t->work, prompt, n, true, ids, &t->mask, e);
+    return chat_encode(t->chat, t->work, &said, 1, true, ids, &t->mask, e);
 }
 
 /* ---- what is written -------------------------------------------------------------------- */

@@ -76,6 +76,17 @@ assert not r["sha256"] and r["date"].endswith("Z"), r
 END2
 expect 0 "$TRAIN" generate --load out --ignore-config-key quirk --chat chatml --prompt 'ba ko' --temperature 0
 check [ "$(tr -d ' ' <.out)" = mitsu ]
+printf '%s' '{% for m in messages %}{{ "<|im_start|>" + m.role + "\n" + m.content + "<|im_end|>\n" }}{% endfor %}' \
+    '{% if add_generation_prompt %}{{ "<|im_start|>assistant\n" }}{% endif %}' >chatml.jinja
+expect 0 "$TRAIN" generate --load out --ignore-config-key quirk --chat chatml.jinja --prompt 'ba ko' --temperature 0
+check [ "$(tr -d ' ' <.out)" = mitsu ]
+cp -r out own
+cp chatml.jinja own/chat_template.jinja
+expect 0 "$TRAIN" generate --load own --ignore-config-key quirk --chat auto --prompt '{"messages": [{"role": "user", "content": "ba ko"}]}' --temperature 0
+check [ "$(tr -d ' ' <.out)" = mitsu ]
+rm own/chat_template.jinja own/chat_template.json own/tokenizer_config.json
+expect 2 "$TRAIN" generate --load own --ignore-config-key quirk --chat auto --prompt 'ba ko'
+err_has "own has no chat template"
 python3 - <<'END2'
 import json
 d = json.load(open("out/config.json"))

@@ -378,12 +378,14 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "prompt", .type = OPT_TEXT, AT(prompt), .unset = "each line of standard input",
             .meta = "TEXT", .group = "generation", .verbs = GENERATE, .basic = true,
             .help = "text to continue"),
-    OPT_ROW(.name = "chat", .type = OPT_TEXT, AT(chat), .meta = "TEMPLATE", .group = "generation",
-            .verbs = GENERATE | RUN | PLAN, .idle = PLAN, .needs = "run: test-prompt-text",
-            .resumed = RESUMED_FREE, .local = true, .brief = "chat template to put the prompt into",
-            .help = "chat template to put the prompt into (" CHAT_TEMPLATE_WORDS
-                    "); a prompt is a conversation (a JSON record with messages) or "
-                    "what the user says, and only the answer is printed"),
+    OPT_ROW(.name = "chat", .type = OPT_TEXT, AT(chat), .meta = "auto|NAME|FILE",
+            .group = "generation", .verbs = GENERATE | RUN | PLAN, .idle = PLAN,
+            .needs = "run: test-prompt-text", .resumed = RESUMED_FREE, .local = true,
+            .brief = "chat template to put the prompt into",
+            .help = "chat template to put the prompt into: auto, the one in the tokenizer's "
+                    "folder; a name (" CHAT_TEMPLATE_WORDS "); a file in Jinja; a prompt is a "
+                    "conversation (a JSON record with messages) or what the user says, and only "
+                    "the answer is printed"),
     OPT_ROW(.name = "max-new-tokens", .type = OPT_INT, AT(max_new), .def = "64", .min = 1,
             .max = 1e7, .meta = "N", .group = "generation", .verbs = GENERATE, .basic = true,
             .help = "tokens to generate"),
