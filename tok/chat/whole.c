@@ -230,6 +230,7 @@ void chat_whole_finish(struct chat_whole *c)
 bool chat_is_unlearnt(const struct json *message)
 {
     const struct json *weight = json_get(message, "weight"), *train = json_get(message, "train");
-    bool none = weight && (weight->kind == JSON_INT || weight->kind == JSON_REAL) && !weight->real;
+    bool none =
+        weight && (weight->kind == JSON_INT || weight->kind == JSON_REAL) && weight->real == 0;
     return none || (train && train->kind == JSON_BOOL && !train->boolean);
 }
