@@ -219,6 +219,9 @@ def write_runs(root, call):
     call("train", "run", "-q", "--preset", "llama-1m", "--lr", "1e-3", "--mock-data", "--tokenizer", "tokenizer.json", "--split", "100,0,0",
          "--train-iters", "1", "--export-hf", "HF")
     shutil.copytree(f"{root}/HF", f"{root}/OUT")
+    shutil.copytree(f"{root}/HF", f"{root}/HF_FOLDER")
+    write(f"{root}/HF_FOLDER/chat_template.jinja",
+          b"{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}")
     write_adapter(f"{root}/my-lora", f"{root}/Llama-3.2-1B/config.json")
 
 
