@@ -201,6 +201,7 @@ static int run_sft(const struct cmd *c, const struct opened *t, struct err *e)
         .answer = o->response_template,
         .question = o->response_template ? o->instruction_template : NULL,
         .learn_all = o->learn == LEARN_ALL,
+        .add_prompt = o->add_prompt,
         .rules = {.learn = o->learn == LEARN_LAST ? CHAT_LEARN_LAST : CHAT_LEARN_ANSWERS,
                   .learn_think = o->learn_think,
                   .parse = o->tokenizer.specials == TOK_SPECIALS_PARSE},

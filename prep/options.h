@@ -61,7 +61,7 @@ struct prep_options {
     bool eod_mask_loss, reset_position_ids, reset_attention_mask;
     /* sft */
     const char *sft_template;
-    bool learn_think;
+    bool learn_think, add_prompt;
     int learn, packing, overlong, loss_mask; /* indices into their rows' choices */
     const char *text_key, *response_template, *instruction_template;
     int64_t sft_seq_length, show;

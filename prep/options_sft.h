@@ -52,6 +52,12 @@
                         "--response-template: all), of the last answer of a conversation, or "     \
                         "all; a message with \"weight\": 0 or \"train\": false is no answer "      \
                         "to learn"),                                                               \
+        OPT_ROW(.name = "add-generation-prompt", .type = OPT_SWITCH,                               \
+                .offset = offsetof(S_, add_prompt), .def = "false", .group = "conversation",       \
+                .verbs = SFT_, .needs = "!template=text",                                          \
+                .brief = "end with the begin of an answer",                                        \
+                .help = "end conversations with what the template writes where the assistant is "  \
+                        "to speak, as transformers' add_generation_prompt does"),                  \
         OPT_ROW(.name = "learn-think", .type = OPT_SWITCH, .offset = offsetof(S_, learn_think),    \
                 .def = "false", .group = "conversation", .verbs = SFT_,                            \
                 .needs = "!template=text; !learn=all",                                             \

@@ -114,7 +114,7 @@ static int encode_text(struct sft_encoder *c, const char *line, size_t n, struct
 
 static int encode_chat(struct sft_encoder *c, const char *line, size_t n, struct err *e)
 {
-    return chat_encode_record(c->chat, line, n, false, &c->ids, &c->mask, e);
+    return chat_encode_record(c->chat, line, n, c->plan->add_prompt, &c->ids, &c->mask, e);
 }
 
 /* --append-eod after a conversation whose template and tokenizer put no end there: learnt with the

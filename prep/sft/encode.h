@@ -32,6 +32,7 @@ struct sft_plan {
     /* NULL: the chat decides what is learnt; of a text everything */
     const struct chat_marks *marks;
     bool learn_all;
+    bool add_prompt; /* chats end where the assistant is to speak */
     enum sft_overlong overlong;
     uint32_t seq_length; /* most tokens of an example */
     int32_t eod;         /* after each text, or conversation without an end; -1: none */

@@ -37,7 +37,7 @@ struct sft {
     struct packed_writer writer;
     struct manifest_input *file; /* the inputs */
     bool pipe;                   /* one of them cannot be read again */
-    struct manifest_option option[14 + TOK_CHOICES];
+    struct manifest_option option[15 + TOK_CHOICES];
     char length_text[16];
     size_t input;  /* of the last item */
     uint64_t line; /* records of that input before the next item */
@@ -89,6 +89,7 @@ static int make_plan(struct sft *s, struct err *e)
                                 .text_key = q->text_key,
                                 .marks = q->answer ? &s->marks : NULL,
                                 .learn_all = q->learn_all,
+                                .add_prompt = q->add_prompt,
                                 .overlong = q->overlong,
                                 .seq_length = q->seq_length,
                                 .eod = q->append_eod ? (int32_t)info->eod : -1,
@@ -100,6 +101,11 @@ static int make_plan(struct sft *s, struct err *e)
 }
 
 /* ---- the work, and what exists of it ---------------------------------------------- */
+
+static const char *learn_name(const struct sft_request *q)
+{
+    return q->learn_all ? "all" : q->rules.learn == CHAT_LEARN_LAST ? "last" : "answers";
+}
 
 static size_t describe_options(struct sft *s)
 {
@@ -113,9 +119,9 @@ static size_t describe_options(struct sft *s)
     o[n++] = (struct manifest_option){"seq-length", s->length_text};
     o[n++] = (struct manifest_option){"packing", q->pack ? "best-fit" : "none"};
     o[n++] = (struct manifest_option){"overlong", overlong[q->overlong]};
-    o[n++] = (struct manifest_option){"learn", q->learn_all                        ? "all"
-                                               : q->rules.learn == CHAT_LEARN_LAST ? "last"
-                                                                                   : "answers"};
+    o[n++] = (struct manifest_option){"learn", learn_name(q)};
+    if (q->add_prompt)
+        o[n++] = (struct manifest_option){"add-generation-prompt", "true"};
     if (s->chat && chat_digest(s->chat)) {
         o[n++] = (struct manifest_option){"template-sha256", chat_digest(s->chat)};
         o[n++] = (struct manifest_option){"learn-think", q->rules.learn_think ? "true" : "false"};

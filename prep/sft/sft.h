@@ -44,6 +44,7 @@ struct sft_request {
     const char *text_key;
     const char *answer, *question; /* strings that begin them, or NULL */
     bool learn_all, append_eod, overwrite;
+    bool add_prompt; /* conversations end where the assistant is to speak */
     enum sft_overlong overlong;
     bool pack; /* else each example is a sequence */
     uint32_t seq_length;

@@ -154,6 +154,17 @@ echo '{"text": "hi</s>"}' >text.jsonl
 expect 0 sft --tokenizer w --input text.jsonl --learn-think
 err_has "--learn-think has no effect with --template text"
 
+t "the begin of an answer at the end, with any template"
+for template in chatml chatml.jinja; do
+    expect 0 ask --input one.jsonl --template $template --add-generation-prompt
+    check python3 -c '
+import json
+text = "".join(json.loads(x[x.index("\""):]) for x in open(".out").read().split("\n") if x[:1] in "+-" and len(x) > 5)
+assert text.endswith("say hi<|im_end|>\n<|im_start|>assistant\n"), text'
+done
+expect 0 sft --tokenizer w --input text.jsonl --add-generation-prompt
+err_has "--add-generation-prompt has no effect with --template text"
+
 t "special tokens of messages are text; --specials parse makes them tokens, with any template"
 echo '{"messages": [{"role": "user", "content": "</s>"}, {"role": "assistant", "content": "hi"}]}' >spelt.jsonl
 expect 0 sft --input spelt.jsonl --tokenizer w --template chatml.jinja
